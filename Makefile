@@ -1,0 +1,50 @@
+# Everything a contributor types. Each target does its own set-up; nothing needs to be installed by hand on Debian 12 or Ubuntu 24.04.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+LAB := molecule/lab/lab.py
+
+.PHONY: help setup lab lab-down demo test lint unit scenarios both-ends build clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+setup: ## The Python environment and the collection's path; quick when there
+	@tools/setup.sh >/dev/null
+
+host: # What the lab needs from this machine: a container engine, veth cables
+	@molecule/lab/host.sh
+
+lab: setup host ## The emulated twin: two Sparks with a cable, a hub, a registry
+	@python3 $(LAB) up
+
+lab-down: ## Take the lab away; images and model stay cached
+	@python3 $(LAB) down
+
+demo: lab ## The whole story, from nothing to an answered question
+	@tools/demo.sh
+
+test: setup host lint unit scenarios both-ends ## All that CI runs
+
+lint: setup ## Linters and types, no skips
+	@ruff check .
+	@ruff format --check .
+	@mypy
+	@yamllint --strict .
+	@ansible-lint --offline --profile production
+
+unit: setup ## Parsers, planner, rules, modules
+	@pytest tests/unit
+
+scenarios: setup host ## The product against the lab
+	@tools/scenarios.sh
+
+both-ends: setup host ## A second run of site.yml with the newest ansible-core, where a Python for it is found
+	@tools/both-ends.sh
+
+build: setup ## The collection's archive
+	@ansible-galaxy collection build --force
+
+clean: lab-down ## Forget reports and caches of this checkout
+	@rm -rf reports .ansible .venv .mypy_cache .pytest_cache .ruff_cache

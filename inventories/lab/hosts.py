@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Inventory of the lab (molecule/lab): the emulated twin on this machine.
+
+A script and not a plain file for one reason: with the lab down its addresses belong to nobody, or to somebody else's network. Then it
+refuses, before anything is sent anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+
+GATEWAY = "172.30.180.1"
+HEAD = "172.30.180.10"
+DOWN = """
+The lab is not up: {}.
+  to start the lab:       make lab
+  for your own machines:  -i inventories/twin/hosts.yml (fill in the addresses there first)"""
+
+
+def why_down() -> str | None:
+    """The reason why the lab cannot be used, None if it can. Sends nothing unless the lab's network is on this very machine."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((GATEWAY, 0))
+        except OSError:
+            return f"its network ({GATEWAY}) does not exist on this machine"
+    try:
+        socket.create_connection((HEAD, 22), timeout=3).close()
+    except OSError as error:
+        return f"spark-head ({HEAD}) does not answer ({error.strerror or error})"
+    return None
+
+
+def main() -> int:
+    """Prints the inventory, or on stderr why there is none."""
+    reason = why_down()
+    if reason is not None:
+        print(DOWN.format(reason), file=sys.stderr)
+        return 1
+    hostvars = {
+        "spark-head": {"ansible_host": HEAD},
+        "spark-worker": {"ansible_host": "192.168.200.13", "gb10_jump": "spark-head"},
+    }
+    print(json.dumps({"_meta": {"hostvars": hostvars}, "gb10": {"hosts": list(hostvars)}}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+# Copyright: the gb10.cluster engineers
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters that read the plan for the roles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+
+def blocking(plan: Mapping[str, Any]) -> str:
+    """One message that names what blocks the plan and the remedy of each, nothing having been changed yet.
+
+    Shape: ``gb10_plan`` of docs/contracts.md in, text of one paragraph a finding out.
+    """
+    findings = [f for f in plan["findings"] if f["severity"] == "block" and not f.get("accepted")]
+    lines = [f"{f['id']} on {', '.join(f['nodes'])}: {f['observed']} {f['remedy']}" for f in findings]
+    return "Nothing was changed, because:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def rail_bytes(facts: Mapping[str, Any], rails: Iterable[Mapping[str, Any]]) -> int:
+    """Bytes that went in and out over the rails of a node since boot, by the netdevs' and the HCAs' counters together.
+
+    RDMA bypasses the netdev's counters, sockets do not touch the HCA's: the sum grows with either.
+    Shapes: ``gb10`` facts and ``nodes[].rails`` of the plan (docs/contracts.md).
+    """
+    names = {rail["netdev"] for rail in rails}
+    ports = [port for port in facts["fabric"]["ports"] if port["netdev"] in names]
+    counters = ("rx_bytes", "tx_bytes", "rdma_rx_bytes", "rdma_tx_bytes")
+    return sum(int(port.get(counter, 0)) for port in ports for counter in counters)
+
+
+def reclaim_record(container: Mapping[str, Any]) -> str:
+    """What is kept of a container that is stopped to free memory: enough to start it again as it was.
+
+    Shape: one of ``docker.containers`` of the facts (docs/contracts.md) in, JSON text out.
+    """
+    kept = ("name", "id", "image", "image_id", "restart_policy")
+    return json.dumps({key: container.get(key) for key in kept}, indent=2, sort_keys=True) + "\n"
+
+
+class FilterModule:
+    """Filters of gb10.cluster."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """The names under which templates find them."""
+        return {"blocking": blocking, "rail_bytes": rail_bytes, "reclaim_record": reclaim_record}
