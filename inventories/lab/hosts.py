@@ -2,21 +2,17 @@
 """Inventory of the lab (molecule/lab): the emulated twin on this machine.
 
 A script and not a plain file for one reason: with the lab down its addresses belong to nobody, or to somebody else's network. Then it
-refuses, before anything is sent anywhere.
+lists no node and says why, so that the run ends before anything is sent anywhere.
 """
 
 from __future__ import annotations
 
 import json
 import socket
-import sys
 
 GATEWAY = "172.30.180.1"
 HEAD = "172.30.180.10"
-DOWN = """
-The lab is not up: {}.
-  to start the lab:       make lab
-  for your own machines:  -i inventories/twin/hosts.yml (fill in the addresses there first)"""
+DOWN = "The lab is not up: {}. To start it: make lab. For your own machines: -i inventories/twin/hosts.yml (fill in their addresses there first)."
 
 
 def why_down() -> str | None:
@@ -33,19 +29,19 @@ def why_down() -> str | None:
     return None
 
 
-def main() -> int:
-    """Prints the inventory, or on stderr why there is none."""
-    reason = why_down()
-    if reason is not None:
-        print(DOWN.format(reason), file=sys.stderr)
-        return 1
+def main() -> None:
+    """Prints the inventory; of a lab that is down, the reason in place of the nodes."""
     hostvars = {
         "spark-head": {"ansible_host": HEAD},
         "spark-worker": {"ansible_host": "192.168.200.13", "gb10_jump": "spark-head"},
     }
-    print(json.dumps({"_meta": {"hostvars": hostvars}, "gb10": {"hosts": list(hostvars)}}))
-    return 0
+    reason = why_down()
+    if reason is None:
+        inventory = {"_meta": {"hostvars": hostvars}, "gb10": {"hosts": list(hostvars)}}
+    else:
+        inventory = {"_meta": {"hostvars": {}}, "all": {"vars": {"gb10_inventory_note": DOWN.format(reason)}}, "gb10": {"hosts": []}}
+    print(json.dumps(inventory))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
