@@ -117,7 +117,7 @@ class TestSite:
         lines = terminal(made)
         said = " ".join(text(lines).split())
         assert "Qwen/Qwen3.5-122B-A10B-FP8 answers at http://192.0.2.10:8000/v1" in styled(lines, "ok")
-        assert "answer “Paris.”" in said
+        assert 'answer "Paris."' in said
         assert "26.9 tok/s, the first token after 0.41 s (44 tokens in 2.0 s)" in said
         assert "others 31.0 tok/s: single stream, two Sparks" in said
         assert "about 55 tok/s for a single stream" in said
@@ -143,7 +143,7 @@ class TestSite:
 
     def test_only_thoughts(self) -> None:
         said = text(terminal(document("site", twin(), {"completion": {**COMPLETION, "text": "", "reasoning": "Hm,\nwell"}})))
-        assert "it thought: “Hm, well”" in said
+        assert 'it thought: "Hm, well"' in said
 
 
 class TestStatus:

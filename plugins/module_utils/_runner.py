@@ -1,0 +1,326 @@
+# Copyright (c) 2026 the gb10.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The only place that runs a command or reads a file on a node.
+
+A runner is live or recorded; whoever uses it cannot tell which. What is not there raises `Unavailable`,
+what does not answer raises `TimedOut`, so that a collector holds the way of success only.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed, RecordingError, TimedOut, Unavailable
+from ansible_collections.gb10.cluster.plugins.module_utils._redact import redact_text
+
+SCHEMA = "gb10-recording/1"
+NO_SUCH_FILE = os.strerror(errno.ENOENT)
+ENVIRON = "/proc/self/environ"
+# The variables that facts are made of; no other one is read, so that no other one can end in a recording.
+VARIABLES = ("HF_HOME", "HOME", "SSH_CONNECTION", "SUDO_USER", "USER")
+# Exit codes of coreutils' timeout and of shells; in a recording they mean the same.
+TIMEOUT_RC = 124
+NOT_FOUND_RC = 127
+_KILLED = (-9, 137)  # how run_command and a shell call the end of a process group by SIGKILL, timeout's own one included
+_KILL_AFTER = 0.5  # seconds between SIGTERM and SIGKILL
+_ABANDON_AFTER = 1.0  # seconds past its timeout at which a call is given up
+_CHUNK = 64 * 1024  # bytes; a file below /proc/sys allocates as much as it is asked for
+_FILE_LIMIT = 64 * 1024 * 1024  # bytes
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    argv: tuple[str, ...]
+    rc: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FileResult:
+    path: str
+    content: str | None
+    error: str | None
+
+
+class Runner(Protocol):
+    source: str
+
+    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
+        """Run a command; `timeout` in seconds."""
+
+    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+        """Read a file. `reduce` shortens what a recording has to hold."""
+
+    def glob(self, pattern: str) -> list[str]:
+        """Existing paths, sorted."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Those of VARIABLES that are set for this session."""
+
+
+class Module(Protocol):
+    """The part of AnsibleModule that a runner needs."""
+
+    def run_command(self, args: list[str], **options: Any) -> tuple[int, bytes, bytes]: ...
+
+    def get_bin_path(self, arg: str) -> str | None: ...
+
+
+def abandonable(function: Callable[[], T], seconds: float) -> T:
+    """The function's result, or TimedOut after so many seconds; its thread is then left behind.
+
+    A process in uninterruptible sleep cannot be killed, and neither `timeout` nor run_command ever returns from
+    waiting for it. A daemon thread is the only thing that can be left waiting: the interpreter does not join it at exit.
+    """
+    done = threading.Event()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    if not done.wait(seconds):
+        raise TimedOut
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+class LiveRunner:
+    """Runs on the node itself.
+
+    Threads and run_command (read in ansible-core 2.19 and 2.21): everything it works on is local to the call except
+    `_clean`, a cache for error messages that is written and never trusted when `handle_exceptions` is off; with it off
+    no fail_json can print and exit from a thread either. It does hand Popen a `preexec_fn`, which Python calls unsafe
+    beside threads because code between fork and exec may wait for a lock whose holder does not exist in the child.
+    That function only tests a local variable (umask) and takes no lock, so there is nothing to wait for.
+    """
+
+    source = "live"
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._timeout = module.get_bin_path("timeout")
+
+    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
+        # The interpreter that runs this module is the one whose packages other modules will see.
+        program = sys.executable if argv[0] == "python3" else self._module.get_bin_path(argv[0])
+        if program is None:
+            raise Unavailable(f"{argv[0]}: not found")
+        args = [program, *argv[1:]]
+        if self._timeout is not None:
+            args = [self._timeout, "-k", str(_KILL_AFTER), f"{timeout:.3f}", *args]
+        started = time.monotonic()
+        try:
+            rc, stdout, stderr = abandonable(lambda: self._run(args), timeout + _ABANDON_AFTER)
+        except TimedOut:
+            raise TimedOut(f"{argv[0]}: no answer in {timeout:.0f} s, and it cannot be killed") from None
+        except OSError as error:
+            raise Failed(f"{argv[0]}: {error.strerror}") from error
+        seconds = time.monotonic() - started
+        if rc in (TIMEOUT_RC, *_KILLED) and seconds >= timeout:
+            raise TimedOut(f"{argv[0]}: no answer in {timeout:.0f} s")
+        return CommandResult(tuple(argv), rc, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"), round(seconds, 3))
+
+    def _run(self, args: list[str]) -> tuple[int, bytes, bytes]:
+        return self._module.run_command(
+            args,
+            encoding=None,
+            expand_user_and_vars=False,
+            handle_exceptions=False,
+            environ_update={"LC_ALL": "C.UTF-8", "LANGUAGE": "C"},
+        )
+
+    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+        try:
+            content = _content(path).decode("utf-8", "replace")
+        except OSError as error:
+            return FileResult(path, None, error.strerror or "cannot be read")
+        return FileResult(path, reduce(content) if reduce else content, None)
+
+    def glob(self, pattern: str) -> list[str]:
+        return sorted(glob.glob(pattern))
+
+    def environment(self) -> Mapping[str, str]:
+        found = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        if "SSH_CONNECTION" not in found:
+            found.update(self._session())
+        return found
+
+    def _session(self) -> Iterator[tuple[str, str]]:
+        """SSH_CONNECTION from the nearest ancestor that has it: sudo does not let it pass."""
+        pid = "self"
+        for _generation in range(12):
+            stat = self.file(f"/proc/{pid}/stat").content or ""
+            fields = stat.rpartition(")")[2].split()
+            if len(fields) < 2 or fields[1] in ("0", "1"):
+                return
+            pid = fields[1]
+            for name, value in _variables(self.file(f"/proc/{pid}/environ").content or ""):
+                if name == "SSH_CONNECTION":
+                    yield name, value
+                    return
+
+
+def _content(path: str) -> bytes:
+    content = bytearray()
+    with open(path, "rb", buffering=0) as stream:
+        while len(content) < _FILE_LIMIT:
+            chunk = stream.read(_CHUNK)
+            if not chunk:
+                break
+            content += chunk
+    return bytes(content)
+
+
+def _variables(environ: str) -> Iterator[tuple[str, str]]:
+    for entry in environ.split("\0"):
+        name, separator, value = entry.partition("=")
+        if separator and name in VARIABLES:
+            yield name, value
+
+
+class RecordedRunner:
+    """Answers from a recording. A path exists when the recording holds it or something below it."""
+
+    source = "recording"
+
+    def __init__(self, recording: Mapping[str, Any]) -> None:
+        self._commands: dict[tuple[str, ...], Mapping[str, Any]] = {}
+        self._files: dict[str, Mapping[str, Any]] = {}
+        if not isinstance(recording, Mapping) or recording.get("schema") != SCHEMA:
+            raise RecordingError(f"not a {SCHEMA} file")
+        for entry in recording.get("entries") or []:
+            try:
+                if entry["kind"] == "command":
+                    self._commands.setdefault(tuple(entry["argv"]), entry)
+                elif entry["kind"] == "file":
+                    self._files.setdefault(entry["path"], entry)
+            except (KeyError, TypeError) as error:
+                raise RecordingError(f"{SCHEMA}: an entry without kind, argv or path") from error
+
+    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
+        entry = self._commands.get(tuple(argv))
+        if entry is None:
+            raise Unavailable(f"{argv[0]}: not in the recording")
+        rc, seconds = int(entry.get("rc") or 0), float(entry.get("seconds") or 0)
+        if rc == TIMEOUT_RC:
+            raise TimedOut(f"{argv[0]}: no answer in {seconds:.0f} s")
+        if rc == NOT_FOUND_RC:
+            raise Unavailable(entry.get("stderr") or f"{argv[0]}: not found")
+        return CommandResult(tuple(argv), rc, entry.get("stdout") or "", entry.get("stderr") or "", seconds)
+
+    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+        entry = self._files.get(path)
+        if entry is None:
+            return FileResult(path, None, "not in the recording")
+        content = entry.get("content")
+        if content is None:
+            return FileResult(path, None, entry.get("error") or "cannot be read")
+        return FileResult(path, reduce(content) if reduce else content, None)
+
+    def glob(self, pattern: str) -> list[str]:
+        wanted = pattern.split("/")
+        found = set()
+        for path, entry in self._files.items():
+            if entry.get("error") == NO_SUCH_FILE:
+                continue
+            parts = path.split("/")[: len(wanted)]
+            if len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted)):
+                found.add("/".join(parts))
+        return sorted(found)
+
+    def environment(self) -> Mapping[str, str]:
+        return dict(_variables(self.file(ENVIRON).content or ""))
+
+
+class Recorder:
+    """A runner that remembers what another one saw."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.source = runner.source
+        self._runner = runner
+        self._lock = threading.Lock()
+        self._entries: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
+        try:
+            result = self._runner.command(argv, timeout)
+        except TimedOut:
+            self._keep(("command", *argv), _command_entry(CommandResult(tuple(argv), TIMEOUT_RC, "", "", timeout)))
+            raise
+        except Unavailable as error:
+            self._keep(("command", *argv), _command_entry(CommandResult(tuple(argv), NOT_FOUND_RC, "", str(error), 0.0)))
+            raise
+        self._keep(("command", *argv), _command_entry(result))
+        return result
+
+    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+        result = self._runner.file(path, reduce)
+        outcome = {"error": result.error} if result.content is None else {"content": redact_text(result.content)}
+        self._keep(("file", path), {"kind": "file", "path": path, **outcome})
+        return result
+
+    def glob(self, pattern: str) -> list[str]:
+        paths = self._runner.glob(pattern)
+        for path in paths:
+            self._keep(("file", path), {"kind": "file", "path": path, "error": "not read"}, replace=False)
+        return paths
+
+    def environment(self) -> Mapping[str, str]:
+        variables = self._runner.environment()
+        content = "".join(f"{name}={value}\0" for name, value in sorted(variables.items()))
+        self._keep(("file", ENVIRON), {"kind": "file", "path": ENVIRON, "content": content})
+        return variables
+
+    def _keep(self, key: tuple[str, ...], entry: dict[str, Any], replace: bool = True) -> None:
+        with self._lock:
+            if replace or key not in self._entries:
+                self._entries[key] = entry
+
+    def recording(self, host: str) -> dict[str, Any]:
+        """The recording so far, in an order that does not depend on which probe was faster."""
+        with self._lock:
+            return {"schema": SCHEMA, "host": host, "entries": [self._entries[key] for key in sorted(self._entries)]}
+
+
+def _command_entry(result: CommandResult) -> dict[str, Any]:
+    return {
+        "kind": "command",
+        "argv": list(result.argv),
+        "rc": result.rc,
+        "stdout": redact_text(result.stdout),
+        "stderr": redact_text(result.stderr),
+        "seconds": result.seconds,
+    }
+
+
+def load_recording(path: str) -> RecordedRunner:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return RecordedRunner(json.load(stream))
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise RecordingError(f"{path}: {error}") from error
+    except RecordingError as error:
+        raise RecordingError(f"{path}: {error}") from error

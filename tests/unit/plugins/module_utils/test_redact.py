@@ -1,0 +1,76 @@
+# Copyright (c) 2026 the gb10.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.gb10.cluster.plugins.module_utils._redact import REDACTED, redact_text
+
+TOKEN = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('DGX_NAME="DGX Spark"\nDGX_SERIAL_NUMBER="1980000000001"\n', "1980000000001"),
+        ("DGX_SERIAL_NUMBER=1980000000001\n", "1980000000001"),
+        ("Serial Number: S8AA0A0A000000\n", "S8AA0A0A000000"),
+        (f"token is {TOKEN} here", TOKEN),
+        ("Authorization: Bearer abc.def-123\n", "abc.def-123"),
+        ("OPENAI_API_KEY=swordfish-1\nPATH=/bin\n", "swordfish-1"),
+        ("vllm serve --api-key swordfish --port 8000", "swordfish"),
+        ("https://user:swordfish@registry.example/v2/", "swordfish"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----\n", "b3BlbnNzaC1rZXk"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIEcut", "MIIEcut"),
+        ("sk-proj-abcdefghijklmnop1234", "abcdefghijklmnop1234"),
+    ],
+)
+def test_text(text: str, secret: str) -> None:
+    redacted = redact_text(text)
+    assert secret not in redacted
+    assert REDACTED in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'DGX_NAME="DGX Spark"\nDGX_OTA_VERSION="7.6.0"\n',
+        "f\t5\t1\tuser\thub/models--org--sk-learn-tokenizer-key/snapshots/abc/tokenizer.json\n",
+        "console=tty0 plymouth.ignore-serial-consoles crashkernel=1G-:0M",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINaBp7XMamQ0pEiKngLsj0fBsPHEgSy4s root@spark",
+        "0, NVIDIA GB10, 0000000F:01:00.0, 580.142, 12.1, 36, 0 %, 4.12 W, [N/A]\n",
+        "",
+    ],
+)
+def test_what_facts_need_stays(text: str) -> None:
+    assert redact_text(text) == text
+
+
+def test_docker_inspect() -> None:
+    inspect = [
+        {
+            "Args": ["serve", "--api-key", "swordfish", "--hf-token=swordfish", "--port", "8000"],
+            "Config": {
+                "Env": ["HF_TOKEN=swordfish", "MY_SECRET_THING=sword=fish", "DB_PASSWORD=sword fish", "NCCL_NET=IB", "AWS_ACCESS_KEY_ID=swordfish"],
+                "Labels": {"gb10.deployment": "x", "api_key": "swordfish", "cache.key": "788acd"},
+            },
+        }
+    ]
+    redacted = redact_text(json.dumps(inspect))
+    assert "swordfish" not in redacted and "fish" not in redacted
+    (row,) = json.loads(redacted)
+    assert row["Args"] == ["serve", "--api-key", REDACTED, f"--hf-token={REDACTED}", "--port", "8000"]
+    assert row["Config"]["Env"][3] == "NCCL_NET=IB"
+    assert row["Config"]["Labels"] == {"gb10.deployment": "x", "api_key": REDACTED, "cache.key": "788acd"}
+
+
+def test_json_lines() -> None:
+    redacted = redact_text('{"Name":"a","token":"swordfish"}\n{"Name":"b"}\nHF_TOKEN=swordfish\n')
+    assert "swordfish" not in redacted
+    assert json.loads(redacted.splitlines()[1]) == {"Name": "b"}
+
+
+def test_json_cut_off_is_still_redacted() -> None:
+    assert "swordfish" not in redact_text('[{"Env": ["HF_TOKEN=swordfish", "A=b"], "Args": ["--api-key=swordfish"')
