@@ -1,0 +1,148 @@
+"""The cables: every ConnectX-7 port of a node is a veth whose far end lies in a namespace of its own, the tray.
+
+A cable is a bridge in the tray with two far ends in it. Pulling it takes both far ends down, so both nodes see
+NO-CARRIER while their own ports stay UP, as with a real cable; a port without a cable is a far end that is down.
+A jumbo frame that meets a port with a smaller MTU is dropped by the veth driver, as by a real NIC.
+One namespace holds it all, so removing it removes every cable whatever state an aborted run left.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .config import NODES, PORT_BY_NETDEV, PORTS, TRAY, Node, Port
+from .shell import LabError, run
+
+#: Larger than any MTU a node may set, so that only the nodes' own ports limit a frame.
+TRAY_MTU = 9216
+
+
+def far_end(node: Node, port: Port) -> str:
+    """The name of a port's far end in the tray."""
+    return f"{node.letter}-{port.short}"
+
+
+def bridge(port: Port) -> str:
+    """The name of the bridge that is the cable between two equal ports."""
+    return f"cable-{port.short}"
+
+
+def _tray_ip(*args: str, check: bool = True) -> str:
+    return run(["ip", "-n", TRAY, *args], root=True, check=check).stdout
+
+
+def _batch(namespace: list[str], lines: list[str]) -> None:
+    """Several changes in one process: a cable is laid in milliseconds."""
+    run([*namespace, "ip", "-batch", "-"], root=True, stdin="\n".join(lines) + "\n")
+
+
+def in_node(pid: int) -> list[str]:
+    """The prefix that runs a host program in the network namespace of a node."""
+    return ["nsenter", "-t", str(pid), "-n"]
+
+
+def tray_exists() -> bool:
+    """Whether the namespace of the far ends is there and usable."""
+    return run(["ip", "-n", TRAY, "link", "show", "lo"], root=True, check=False).returncode == 0
+
+
+def _links() -> dict[str, dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(_tray_ip("-j", "link", "show") or "[]")
+    return {link["ifname"]: link for link in found if link.get("ifname")}
+
+
+def ensure(pids: dict[str, int], plugged: set[str]) -> list[str]:
+    """Lay every cable that is missing and plug exactly ``plugged``; returns what was done, in words."""
+    done: list[str] = []
+    if not tray_exists():
+        # A half-made name from an aborted run would be in the way.
+        run(["ip", "netns", "del", TRAY], root=True, check=False)
+        run(["ip", "netns", "add", TRAY], root=True)
+        done.append("the cable tray was made")
+    links = _links()
+    for port in PORTS:
+        if bridge(port) not in links:
+            _batch(
+                ["ip", "netns", "exec", TRAY],
+                [
+                    f"link add {bridge(port)} type bridge stp_state 0 mcast_snooping 0 forward_delay 0",
+                    f"link set {bridge(port)} mtu {TRAY_MTU} up",
+                ],
+            )
+    for node in NODES:
+        missing = [port for port in PORTS if far_end(node, port) not in links]
+        if missing:
+            _lay(node, pids[node.name], missing)
+            done.append(f"{len(missing)} ports of {node.name} were connected to the tray")
+    links = _links()
+    for port in PORTS:
+        want_up = port.netdev in plugged
+        if any(("UP" in links[far_end(node, port)]["flags"]) != want_up for node in NODES):
+            set_plugged(port.netdev, want_up)
+            done.append(f"the cable of {port.netdev} was {'plugged' if want_up else 'pulled'}")
+    return done
+
+
+def _lay(node: Node, pid: int, ports: list[Port]) -> None:
+    """Make the veth pairs of a node, the near end with the port's name and the MAC address a Spark would have."""
+    far: list[str] = []
+    near: list[str] = []
+    create: list[str] = []
+    first = _free_numbers(pid)
+    for port in ports:
+        end = far_end(node, port)
+        number = first + PORTS.index(port)
+        # The kernel looks a far end's number up in the node's own namespace: one that is free there keeps `DOWN` a `DOWN`.
+        far_number = 1000 + 100 * NODES.index(node) + PORTS.index(port)
+        create.append(
+            f"link add {port.netdev} netns {pid} index {number} address {node.mac(port.mac_offset)} "
+            f"type veth peer name {end} index {far_number} netns {TRAY} mtu {TRAY_MTU}"
+        )
+        far.append(f"link set {end} master {bridge(port)}")
+        near.append(f"link set {port.netdev} up")
+    _batch([], create)
+    _batch(["ip", "netns", "exec", TRAY], far)
+    _batch(in_node(pid), near)
+
+
+def _free_numbers(pid: int) -> int:
+    """The first of four free interface numbers in a node: 3 as on a Spark, unless something else came up first."""
+    listing = run([*in_node(pid), "ip", "-j", "link", "show"], root=True).stdout
+    used = {link["ifindex"] for link in json.loads(listing or "[]")}
+    return next(first for first in range(3, 1000, 10) if not used & set(range(first, first + len(PORTS))))
+
+
+def set_plugged(netdev: str, up: bool) -> None:
+    """Plug or pull one cable: both far ends change in one batch, so both nodes see it in the same instant."""
+    port = PORT_BY_NETDEV.get(netdev)
+    if port is None:
+        raise LabError(f"there is no port {netdev}: choose one of {', '.join(PORT_BY_NETDEV)}")
+    word = "up" if up else "down"
+    _batch(["ip", "netns", "exec", TRAY], [f"link set {far_end(node, port)} {word}" for node in NODES])
+
+
+@dataclass(frozen=True)
+class CableState:
+    """What a cable looks like from outside."""
+
+    netdev: str
+    plugged: bool
+
+
+def states() -> list[CableState]:
+    """All four cables, whether plugged or not; empty while the lab is down."""
+    if not tray_exists():
+        return []
+    links = _links()
+
+    def plugged(port: Port) -> bool:
+        return all("UP" in links.get(far_end(node, port), {}).get("flags", []) for node in NODES)
+
+    return [CableState(port.netdev, plugged(port)) for port in PORTS]
+
+
+def remove() -> None:
+    """Remove the tray and with it every cable, both ends."""
+    run(["ip", "netns", "del", TRAY], root=True, check=False)
