@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# ansible-playbook does not flush what it prints: without this, progress comes late through a pipe.
+export PYTHONUNBUFFERED := 1
 LAB := molecule/lab/lab.py
 
 .PHONY: help setup lab lab-down demo test lint unit scenarios both-ends build clean

@@ -103,21 +103,19 @@ def parse_clock(text: str) -> float | None:
 
 def parse_progress(log: str) -> Progress | None:
     """The state of the command that wrote this log (its tail is enough), None while it has said nothing."""
-    last: str | None = None
+    newest: str | None = None
     for line in _newest_first(log):
-        found = _json(line) or _rsync(line) or _dd(line) or _tqdm(line)
+        found = _json(line) or _rsync(line) or _dd(line) or _tqdm(line) if newest is None else None
         if found:
             return found
-        if _LAYER.match(line):
+        if newest is None and _LAYER.match(line):
             return _layers(log)
-        if _STEP.match(line):
-            return _step(line, last)
-        if last is None:
-            last = line
-        if not _BUILD_NOISE.match(line):
-            # Only a build says above its output which step that output belongs to.
-            break
-    return Progress(message=_BUILD_NOISE.sub("", last).strip()) if last else None
+        step = _STEP.match(line)
+        if step:
+            # A build says above its output which step that output belongs to.
+            return _step(step, newest)
+        newest = newest or line
+    return Progress(message=_BUILD_NOISE.sub("", newest).strip()) if newest else None
 
 
 def _newest_first(log: str) -> Iterator[str]:
@@ -202,10 +200,7 @@ def _layers(log: str) -> Progress:
     return Progress(done=float(done), total=float(len(layers)), unit="layers", percent=100.0 * done / len(layers))
 
 
-def _step(line: str, newest: str | None) -> Progress:
-    match = _STEP.match(line)
-    if match is None:
-        return Progress(message=line)
+def _step(match: re.Match[str], newest: str | None) -> Progress:
     step, steps = (match["step"], match["steps"]) if match["step"] else (match["old"], match["olds"])
     detail = _BUILD_NOISE.sub("", newest).strip() if newest else match["what"]
     return Progress(message=f"step {step} of {steps}: {detail}")

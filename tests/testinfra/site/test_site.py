@@ -94,4 +94,4 @@ def test_the_model_is_whole_on_both_ranks_and_the_users_own(nodes: dict[str, Hos
 
 def test_no_secret_lies_open(nodes: dict[str, Host]) -> None:
     for node in nodes.values():
-        assert node.check_output("sudo stat --format %%a:%%U /etc/gb10/vllm.env").replace("%", "") == "600:root"
+        assert node.check_output("sudo stat --format %a:%U /etc/gb10/vllm.env") == "600:root"

@@ -59,6 +59,7 @@ CLASSIC = "Step 1/3 : FROM debian\n ---> 5a2b\nStep 2/3 : RUN pip install ray\n"
         (BUILDX, "step 2 of 3: Installing collected packages: msgpack, ray"),
         (BUILDX + "#6 exporting to image\n", "step 2 of 3: exporting to image"),
         (CLASSIC, "step 2 of 3: RUN pip install ray"),
+        (CLASSIC + "Installing collected packages: msgpack, ray\n", "step 2 of 3: Installing collected packages: msgpack, ray"),
         ('{"done": 42, "total": 100, "rate": 2, "remaining": 29}\n', "42 % of 100 B, 2 B/s, 29 s left"),
         ('{"done": 12, "total": 47, "unit": "files", "message": "Fetching"}\n', "Fetching: 12 of 47 files"),
         ('{"done": 5}\n', "5 B"),

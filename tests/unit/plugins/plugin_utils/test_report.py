@@ -55,6 +55,14 @@ def test_every_screen_fits_and_every_file_is_written(kind: str, facts: dict[str,
     assert json.loads(json.dumps(made)) == made
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_plan_that_could_not_be_made_leaves_the_nodes(kind: str) -> None:
+    made = build(kind, {HEAD: used_head()}, None, {"msg": "unknown recipe", "exception": "Traceback"})
+    assert "spark-head" in text(terminal(made)) or kind == "site"
+    assert markdown(made).startswith("# ")
+    assert "exception" not in made["results"]
+
+
 class TestRecon:
     def test_who_holds_the_memory(self) -> None:
         said = text(terminal(document()))
@@ -170,7 +178,13 @@ class TestStatus:
         assert "gb10-ray: not there" in said
         assert "docker.service" not in said
         assert "No answer from http://192.0.2.10:8000/v1\n  http://x: connection refused." in said
+        assert said.rstrip().endswith("ask again in a minute\n    ansible-playbook status.yml")
+
+    def test_nothing_runs(self) -> None:
+        said = text(terminal(document("status", twin(), {"msg": "refused"})))
         assert said.rstrip().endswith("Next: bring it up again\n    ansible-playbook site.yml")
+        said = text(terminal(document("status", None, {"msg": "refused"})))
+        assert said.rstrip().endswith("Next: see what stands in the way\n    ansible-playbook recon.yml")
 
     def test_all_is_well(self) -> None:
         lines = terminal(document("status", twin(), {"completion": COMPLETION}))

@@ -1,0 +1,126 @@
+# Copyright (c) 2026 the gb10.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report's one source: plan, findings, what the facts say in short, and results. No secrets, no serial numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.gb10.cluster.plugins.module_utils._redact import redact_text
+
+from .lines import dig
+
+SCHEMA = "gb10-report/1"
+_OURS = "gb10.deployment"
+# What Ansible adds to the result of a task.
+_NOISE = ("invocation", "exception", "warnings", "deprecations")
+
+
+def build(
+    kind: str,
+    facts: Mapping[str, Mapping[str, Any] | None],
+    plan: Mapping[str, Any] | None,
+    results: Mapping[str, Any] | None = None,
+    generated: str = "",
+    commands: Mapping[str, str] | None = None,
+    show_commands: bool = False,
+) -> dict[str, Any]:
+    """The document.
+
+    `facts`: per host `ansible_facts.gb10` or None where there are none; `plan`: `gb10_plan`; `results`: what a role measured or changed;
+    `generated`: the time, as text; `commands`: the command line of each playbook by its short name, as this user would type it.
+    """
+    document = {
+        "schema": SCHEMA,
+        "kind": kind,
+        "generated": generated,
+        "ok": bool(dig(plan, "ok", False)),
+        "nodes": {host: summary(entry) if entry else None for host, entry in facts.items()},
+        "plan": dict(plan) if plan else None,
+        "findings": list(dig(plan, "findings", [])),
+        "results": {name: value for name, value in (results or {}).items() if name not in _NOISE},
+        "commands": dict(commands or {}),
+        "show_commands": show_commands,
+    }
+    clean: dict[str, Any] = json.loads(redact_text(json.dumps(document, default=str)))
+    return clean
+
+
+def summary(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reader of the report needs of a node's facts; what is unknown stays absent."""
+    record = {
+        "source": facts.get("source"),
+        "seconds": facts.get("seconds"),
+        "product": _some(dig(facts, "identity", {}), "vendor", "product", "family", "dgx_release", "ota_version", "gb10"),
+        "os": dig(facts, "os.name"),
+        "kernel": dig(facts, "kernel.release"),
+        "machine": dig(facts, "kernel.machine"),
+        "gpu": _gpu(facts.get("gpu")),
+        "memory": _some(dig(facts, "memory", {}), "total", "available", "free", "cached", "buffers", "swap_total", "swap_free"),
+        "workloads": _workloads(facts.get("workloads")),
+        "ports": _ports(dig(facts, "fabric.ports")),
+        "docker": _docker(facts.get("docker")),
+        "models": _models(facts.get("models")),
+        "disk": [_some(entry, "path", "mount", "total", "free") for entry in facts.get("disk") or []],
+        "units": [_some(entry, "name", "active", "sub", "enabled") for entry in dig(facts, "services.units", [])],
+        "deployments": [_some(entry, "kind", "path") for entry in facts.get("deployments") or []],
+        "epoch": dig(facts, "time.epoch"),
+        "unread": {name: _some(entry, "status", "reason") for name, entry in (facts.get("probes") or {}).items() if entry.get("status") != "ok"},
+    }
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _some(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: record[name] for name in names if record.get(name) is not None}
+
+
+def _gpu(gpu: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if gpu is None:
+        return None
+    devices = [_some(device, "index", "name", "temperature", "utilization", "power") for device in gpu.get("devices") or []]
+    return {**_some(gpu, "present", "driver", "cuda"), "devices": devices}
+
+
+def _workloads(rows: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+    return None if rows is None else [_some(row, "name", "kind", "memory", "pids", "image", "engine", "managed") for row in rows]
+
+
+def _ports(ports: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+    if ports is None:
+        return None
+    shown = []
+    for port in ports:
+        entry = _some(port, "netdev", "hca", "cage", "twin", "carrier", "operstate", "speed", "mtu", "state", "rate", "active_mtu", "firmware")
+        entry["addresses"] = [f"{address['address']}/{address['prefix']}" for address in port.get("addresses") or []]
+        shown.append(entry)
+    return shown
+
+
+def _docker(docker: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if docker is None:
+        return None
+    record = _some(docker, "available", "reason", "version", "storage_driver", "runtimes")
+    containers = docker.get("containers")
+    if containers is not None:
+        record["running"] = sum(1 for container in containers if container.get("running"))
+        record["ours"] = [
+            _some(container, "name", "state", "running", "exit_code", "restart_count", "started", "image")
+            for container in containers
+            if (container.get("labels") or {}).get(_OURS) or str(container.get("name", "")).startswith("gb10-")
+        ]
+    if docker.get("images") is not None:
+        record["images"] = len(docker["images"])
+    return record
+
+
+def _models(models: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if models is None:
+        return None
+    repositories = []
+    for row in models.get("repositories") or []:
+        revisions = [_some(revision, "revision", "complete", "files", "size", "missing") for revision in row.get("revisions") or []]
+        entry = {**_some(row, "repo", "size"), "revisions": revisions, "incomplete": len(row.get("incomplete") or [])}
+        repositories.append(entry)
+    return {**_some(models, "cache", "exists", "owner"), "repositories": repositories}

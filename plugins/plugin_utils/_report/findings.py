@@ -1,0 +1,87 @@
+# Copyright (c) 2026 the gb10.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings by severity, and the one command that would lift what blocks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.gb10.cluster.plugins.module_utils._words import count, listing
+
+from .lines import Line, gap, paragraph
+
+SIGNS = {"block": "✗", "warn": "!", "info": "·"}
+_TITLES = {"block": "What blocks a deployment", "warn": "What to know before", "info": "For information"}
+_SNIPPET = re.compile(r"-e '(\{.*?\})'(?=[\s.,;)]|$)")
+# What a user can allow in one word; other variables that a remedy may name need thought.
+_CONSENTS = ("gb10_reclaim", "gb10_consent")
+
+
+def blocking(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [finding for finding in findings if finding.get("severity") == "block" and not finding.get("accepted")]
+
+
+def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """Grouped, what blocks first; accepted ones last, in one line each."""
+    for severity, title in _TITLES.items():
+        group = [finding for finding in findings if finding.get("severity") == severity and not finding.get("accepted")]
+        if not group:
+            continue
+        yield gap()
+        yield Line(f"{title} ({len(group)})", "title")
+        for finding in group:
+            yield from _finding(finding, severity)
+    accepted = [finding for finding in findings if finding.get("accepted")]
+    if accepted:
+        yield gap()
+        names = sorted({str(finding["id"]) for finding in accepted})
+        yield from paragraph(f"Accepted by you ({count(len(accepted), 'finding')}): {listing(names)}.", style="dim")
+
+
+def _finding(finding: Mapping[str, Any], severity: str) -> Iterator[Line]:
+    style = {"block": "block", "warn": "warn"}.get(severity, "")
+    where = listing([str(node) for node in finding.get("nodes") or []])
+    yield Line(f"  {SIGNS[severity]} {finding['id']}" + (f" on {where}" if where else ""), style)
+    yield from paragraph(str(finding.get("observed", "")), 4)
+    remedy = str(finding.get("remedy") or "")
+    if remedy and not remedy.startswith("Nothing has to be done"):
+        yield from paragraph(remedy, 6, "    →")
+
+
+def verdict(findings: Sequence[Mapping[str, Any]], ok: bool) -> Line:
+    """One sentence over all."""
+    blocks = len(blocking(findings))
+    warnings = sum(1 for finding in findings if finding.get("severity") == "warn" and not finding.get("accepted"))
+    if not ok:
+        return Line(f"Not yet: {count(blocks, 'point')} {'blocks' if blocks == 1 else 'block'} a deployment. Nothing was changed.", "block")
+    extra = f", {count(warnings, 'point')} to know" if warnings else ""
+    return Line(f"Ready: nothing blocks a deployment{extra}. Nothing was changed.", "ok")
+
+
+def consent(findings: Sequence[Mapping[str, Any]]) -> dict[str, list[str]] | None:
+    """What the user would have to allow so that nothing blocks any more; None where that does not suffice."""
+    allowed: dict[str, list[str]] = {}
+    for finding in blocking(findings):
+        asked = _consents(str(finding.get("remedy") or ""))
+        if not asked:
+            return None
+        for name, values in asked.items():
+            known = allowed.setdefault(name, [])
+            known += [value for value in values if value not in known]
+    return allowed or None
+
+
+def _consents(remedy: str) -> dict[str, list[str]]:
+    asked: dict[str, list[str]] = {}
+    for snippet in _SNIPPET.findall(remedy):
+        try:
+            record = json.loads(snippet)
+        except ValueError:
+            return {}
+        if set(record) - set(_CONSENTS) or not all(isinstance(values, list) for values in record.values()):
+            return {}
+        asked.update(record)
+    return asked

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 the gb10.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report as Markdown: the screen's content, with the findings in full and the commands whether shown on screen or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.gb10.cluster.plugins.module_utils._words import listing
+
+from .commands import what_would_run
+from .findings import SIGNS, verdict
+from .lines import Line, dig
+from .nodes import node_block
+from .recon import order, wish
+from .site import said
+from .speed import measured, roofline
+
+_TITLES = {"recon": "What was found", "site": "Deployment", "status": "Status"}
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """The whole file."""
+    return "\n".join(_document(document)).rstrip() + "\n"
+
+
+def _document(document: Mapping[str, Any]) -> Iterator[str]:
+    plan = document.get("plan")
+    yield f"# {_TITLES[document['kind']]}: {dig(plan, 'model.repo', 'GB10 nodes')}"
+    yield ""
+    yield f"Made by gb10.cluster at {document.get('generated') or 'an unknown time'}."
+    if plan:
+        yield ""
+        yield from _texts(wish(plan))
+        yield ""
+        yield verdict(document["findings"], document["ok"]).text.replace(" Nothing was changed.", "")
+    yield from _results(document)
+    yield from _nodes(document)
+    yield from _findings(document["findings"])
+    if plan:
+        yield from ["", "## What runs", "", "```text"]
+        yield from _texts(list(what_would_run(plan))[2:])
+        yield "```"
+
+
+def _results(document: Mapping[str, Any]) -> Iterator[str]:
+    results, plan = document["results"], document.get("plan") or {}
+    if not results:
+        return
+    yield from ["", "## Endpoint", "", f"- URL: {dig(plan, 'endpoint.url') or results.get('url', 'unknown')}"]
+    if results.get("models"):
+        yield f"- models: {listing([str(name) for name in results['models']])}"
+    completion = results.get("completion")
+    if completion:
+        yield f"- answer: {said(completion)}"
+        yield f"- measured: {measured(completion)}"
+        for number in dig(plan, "recipe.measured", []):
+            source = f" ([source]({number['source']}))" if number.get("source") else ""
+            yield f"- others: {number.get('value')} {number.get('unit', '')}, {number.get('what', '')}{source}"
+        limit = roofline(plan)
+        if limit:
+            yield f"- limit by memory bandwidth: about {limit:.0f} tok/s for a single stream"
+    elif results.get("msg"):
+        yield from ["", "```text", str(results["msg"]), "```"]
+    for change in results.get("changes") or []:
+        yield f"- changed: {change}"
+
+
+def _nodes(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from ["", "## Nodes", "", "```text"]
+    for host in order(document):
+        node = document["nodes"].get(host)
+        yield from _texts(node_block(host, node, document.get("plan")))
+        absent = [name for name, entry in ((node or {}).get("unread") or {}).items() if entry.get("status") == "unavailable"]
+        if absent:
+            yield f"  not on this node: {listing(sorted(absent))}"
+        yield ""
+    yield "```"
+
+
+def _findings(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not findings:
+        return
+    yield from ["", "## Findings"]
+    for finding in findings:
+        accepted = " (accepted)" if finding.get("accepted") else ""
+        severity = str(finding.get("severity"))
+        yield from ["", f"### {SIGNS.get(severity, '')} `{finding.get('id')}`, {severity}{accepted}", ""]
+        yield f"- nodes: {listing([str(node) for node in finding.get('nodes') or []])}"
+        for name in ("observed", "expected", "remedy", "source"):
+            if finding.get(name):
+                yield f"- {name}: {finding[name]}"
+        if finding.get("evidence"):
+            yield f"- evidence: {listing([f'`{key}`' for key in finding['evidence']])}"
+
+
+def _texts(lines: Iterator[Line] | Sequence[Line]) -> Iterator[str]:
+    for line in lines:
+        yield line.text
