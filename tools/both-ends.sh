@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 environments=$(readlink -f .venv)
 default=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-for candidate in python3.14 python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-4]*/bin/python3; do
+installed=$(compgen -G "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.1[2-4]*/bin/python3" | sort -rV || true)
+for candidate in python3.14 python3.13 python3.12 $installed; do
   path=$(command -v "$candidate") || continue
   version=$("$path" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
   [ "$version" != "$default" ] && [ "$(printf '%s\n' 3.12 "$version" | sort -V | head -1)" = 3.12 ] || continue

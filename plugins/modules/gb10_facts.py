@@ -14,7 +14,7 @@ description:
   - All probes run at the same time, each with its own bound. A fact that could not be read is absent, and
     RV(ansible_facts.gb10.probes) says why; it is never V(0).
   - Works without root. What only root may read is absent for other users.
-version_added: 1.0.0
+version_added: 0.1.0
 author:
   - The gb10.cluster authors (@gb10-cluster)
 options:
@@ -45,7 +45,16 @@ options:
       - Secrets and serial numbers are left out. The file is readable by its owner only.
       - Writing it does not count as a change. In check mode it is not written.
     type: path
+  unreachable_ok:
+    description:
+      - Whether a node that cannot be reached is a fact (C(ansible_facts.gb10.unreachable), the reason) instead of the end of its run.
+      - For a survey, which has to tell about all nodes.
+    type: bool
+    default: false
 attributes:
+  action:
+    support: partial
+    description: Everything but O(unreachable_ok) happens on the node.
   check_mode:
     support: full
     description: Can run in check mode; only the file of O(record) is not written then.
@@ -225,6 +234,7 @@ def main() -> None:
             "hf_home": {"type": "path"},
             "recording": {"type": "path"},
             "record": {"type": "path"},
+            "unreachable_ok": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )

@@ -18,9 +18,9 @@ SITE = Path(sysconfig.get_path("purelib"))
 # so that pip in a derived image sees a consistent environment and says nothing.
 LEFT_OUT = frozenset({"triton", "torchvision", "torchaudio", "torchcodec", "opencv-python-headless", "intel-openmp"})
 
-# Libraries that come with hundreds of megabytes of debug symbols. Others stay as they came: strip breaks those whose
-# paths were rewritten by patchelf.
-UNSTRIPPED = "vllm/_C*.so"
+# Libraries that come with symbols nobody looks up, half a gigabyte together. Others stay as they came: strip breaks
+# those whose paths were rewritten by patchelf.
+UNSTRIPPED = ("vllm/_C*.so", "torch/lib/libtorch_*.so", "llvmlite/binding/libllvmlite.so")
 
 # Folders that come with the wheels and are of use to their developers only.
 UNUSED = (
@@ -37,6 +37,7 @@ UNUSED = (
     "networkx/*/*/tests",
     "networkx/*/*/*/tests",
     "pycountry/locales",
+    "mistral_common/data/*",
     "vllm/benchmarks/sweep",
     "vllm/kernels/helion/configs",
 )
@@ -47,8 +48,8 @@ def install(lock: Path, wheels: Path, *, byte_code: bool) -> None:
     if shutil.which("pip") is None:
         pip_wheel = next(wheels.glob("pip-*.whl"))
         pip = [sys.executable, f"{pip_wheel}/pip"]
-        subprocess.run([*pip, "install", "-q", "--no-index", "--root-user-action=ignore", str(pip_wheel)], check=True)
-    command = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--root-user-action=ignore", "-q"]
+        subprocess.run([*pip, "install", "-q", "--no-index", "--no-cache-dir", "--root-user-action=ignore", str(pip_wheel)], check=True)
+    command = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--no-cache-dir", "--root-user-action=ignore", "-q"]
     command += ["--find-links", str(wheels), "-r", str(lock)]
     subprocess.run(command if byte_code else [*command, "--no-compile"], check=True)
 
@@ -86,7 +87,7 @@ def requirement_name(line: str) -> str:
     return text[:end].replace("_", "-")
 
 
-def forget_left_out(new: list[Path]) -> None:
+def forget_left_out(new: set[Path]) -> None:
     """Take the packages that are left out, and extras nobody asked for, out of the installed metadata."""
     for metadata in (root / "METADATA" for root in new if root.suffix == ".dist-info"):
         head, separator, body = metadata.read_text(errors="surrogateescape").partition("\n\n")
@@ -100,12 +101,16 @@ def forget_left_out(new: list[Path]) -> None:
         metadata.write_text("\n".join(kept) + separator + body, errors="surrogateescape")
 
 
-def slim() -> None:
-    """Remove folders and debug symbols that nothing in the lab reads."""
+def slim(new: set[str]) -> None:
+    """Remove folders and symbols that nothing in the lab reads, from what this layer brought.
+
+    Touching a file of an earlier layer would store it a second time.
+    """
+    patterns = [pattern for pattern in UNSTRIPPED if pattern.split("/")[0] in new]
     for pattern in UNUSED:
         for path in SITE.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for library in SITE.glob(UNSTRIPPED):
+    for library in (path for pattern in patterns for path in SITE.glob(pattern)):
         subprocess.run(["strip", "--strip-unneeded", str(library)], check=True)
 
 
@@ -120,10 +125,9 @@ def main() -> None:
         name_as_upstream(SITE)
         shutil.copytree(source / "plugin", SITE, dirs_exist_ok=True)
     if layer != "ray":
-        # Only what this layer brought: touching a file of an earlier layer would store it a second time.
-        forget_left_out(sorted(set(SITE.glob("*")) - before))
-        slim()
-    shutil.rmtree("/root/.cache", ignore_errors=True)
+        new = set(SITE.glob("*")) - before
+        forget_left_out(new)
+        slim({path.name for path in new})
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def build(
         "kind": kind,
         "generated": generated,
         "ok": bool(dig(plan, "ok", False)),
-        "nodes": {host: summary(entry) if entry else None for host, entry in facts.items()},
+        "nodes": {host: summary(entry) if entry and "unreachable" not in entry else None for host, entry in facts.items()},
         "plan": dict(plan) if plan else None,
         "findings": list(dig(plan, "findings", [])),
         "results": {name: value for name, value in (results or {}).items() if name not in _NOISE},

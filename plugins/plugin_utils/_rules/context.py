@@ -24,7 +24,7 @@ PORTS_LABEL = "gb10.ports"
 
 @dataclass(frozen=True)
 class Node:
-    """One host of the group. ``facts`` is ``ansible_facts.gb10`` of docs/contracts.md, or None if the node did not answer."""
+    """One host of the group. ``facts`` is ``ansible_facts.gb10`` of docs/contracts.md, or None if there are none."""
 
     name: str
     rank: int
@@ -33,7 +33,7 @@ class Node:
     @property
     def reachable(self) -> bool:
         """Whether the node answered."""
-        return self.facts is not None
+        return self.facts is not None and "unreachable" not in self.facts
 
     def get(self, path: str) -> Any:
         """A fact by its dotted path, None where any part of it is absent. An absent fact is unknown: never 0, never fine."""

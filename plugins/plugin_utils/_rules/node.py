@@ -42,11 +42,17 @@ def unreachable(context: Context) -> Iterator[Case]:
         if not node.reachable:
             yield Case(
                 (node.name,),
-                f"{node.name} did not answer, so nothing is known about it.",
+                f"{node.name} did not answer, so nothing is known about it{_reason(node)}.",
                 "Every host of the group answers over SSH.",
                 f"Try `ansible {node.name} -m ansible.builtin.ping -vvv`; look at ansible_host, ansible_user and gb10_jump of {node.name} "
                 "in the inventory, and whether the machine is on.",
             )
+
+
+def _reason(node: Node) -> str:
+    """What the connection said, in brackets, where it said anything."""
+    reason = node.get("unreachable")
+    return f" ({reason})" if reason else ""
 
 
 @rule(
