@@ -24,7 +24,7 @@ lab: setup host ## The emulated twin: two Sparks with a cable, a hub, a registry
 lab-down: ## Take the lab away; images and model stay cached
 	@python3 $(LAB) down
 
-demo: lab ## The whole story, from nothing to an answered question
+demo: setup host ## The whole story, from nothing to an answered question
 	@tools/demo.sh
 
 test: setup host lint unit scenarios both-ends ## All that CI runs

@@ -15,7 +15,7 @@ def main(url: str, question: str) -> None:
     model = client.models.list().data[0].id
     answer = client.chat.completions.create(model=model, messages=[{"role": "user", "content": question}], max_tokens=48)
     print(f"{model}: {answer.choices[0].message.content!r}")
-    print(f"({answer.usage.completion_tokens if answer.usage else '?'} tokens; in the lab the weights are random, so is the answer)")
+    print(f"({answer.usage.completion_tokens if answer.usage else '?'} tokens; the lab's model has two layers and knows one sentence)")
 
 
 if __name__ == "__main__":

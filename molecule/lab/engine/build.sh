@@ -30,6 +30,8 @@ log=$stage/build.log
 
 # A container is committed with the command that it ran; the finished images start what the published ones start.
 upstream=('ENTRYPOINT ["vllm","serve"]' 'CMD []')
+# What a processor needs in place of a GPU lives in the image, so that the product starts it as any other.
+environment='VLLM_CPU_KVCACHE_SPACE=1 OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind'
 
 started=$SECONDS
 say() { printf '%s\n' "$*"; }
@@ -57,28 +59,6 @@ cleanup() {
     [ -z "${fetcher:-}" ] || kill "$fetcher" 2>/dev/null || true
 }
 
-# ---- what would be made from this tree: every part's name holds a hash of all that goes into it -------------------
-base_key=$(printf '%s %s %s' "$suite" "$packages" "$stock" | sha256sum | cut -c1-12)
-torch_key=$(printf %s "$base_key" | digest - "$here/install_layer.py" "$here/layers/torch.lock")
-deps_key=$(printf %s "$torch_key" | digest - "$here/layers/dependencies.lock")
-vllm_key=$(printf %s "$deps_key" | digest - "$here/layers/vllm.lock" "$here"/plugin/*.pth "$here"/plugin/*/*)
-model_key=$(digest "$here/make_model.py" "$here/layers/dependencies.lock" "$here/layers/torch.lock")
-plain_key=$(printf %s "$vllm_key$model_key" | digest - "$here/warm.py" "$here/build.sh")
-ray_key=$(printf %s "$plain_key" | digest - "$here/layers/ray.lock")
-wheels_key=$(digest "$here/layers/ray.lock" "$here/wheel_index.py")
-fetch_key=$(digest "$here"/layers/*.lock)
-
-label_of() { docker image inspect -f "{{index .Config.Labels \"$label\"}}" "$1" 2>/dev/null || true; }
-is_current() {
-    [ "$(label_of "$image")" = "$plain_key" ] && [ "$(label_of "$image-ray")" = "$ray_key" ] &&
-        [ "$(cat "$cache/models/.key" 2>/dev/null)" = "$model_key" ] && [ "$(cat "$cache/wheels/.key" 2>/dev/null)" = "$wheels_key" ]
-}
-print() {
-    docker image ls --format '{{.Repository}}:{{.Tag}}  {{.Size}}' gb10-lab/engine
-    [ ! -f "$cache/models/$model/main" ] || say "$model  revision $(cat "$cache/models/$model/main")"
-    [ ! -d "$cache/wheels" ] || say "wheels  $cache/wheels"
-}
-
 # ---- wheels: fetched on the host, by name and pinned version -------------------------------------------------------
 fetch() {
     local machine platforms=(--platform any) glibc group
@@ -89,6 +69,7 @@ fetch() {
     local options=(download -q --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.11
         --implementation cp --abi cp311 --abi abi3 --abi none "${platforms[@]}" -d "$stage/wheels")
     local jobs=() job failed=0
+    trap 'kill "${jobs[@]}" 2>/dev/null; exit 143' TERM
     # The largest list in two halves: pip asks for one package after the other.
     split -n l/2 "$here/layers/dependencies.lock" "$stage/half."
     for group in "$stage"/half.*; do "$python" -m pip "${options[@]}" -r "$group" & jobs+=($!); done
@@ -175,6 +156,29 @@ prune() { # parts that this tree no longer makes
     docker image prune -f --filter "label=$label"
 }
 
+# ---- what would be made from this tree: every part's name holds a hash of all that goes into it -------------------
+recipe() { declare -f "$@"; } # the text of the functions that make a part
+base_key=$(recipe lean base_from_registry base_from_debootstrap | digest - <(echo "$suite $packages $stock"))
+torch_key=$(recipe layer | digest - <(echo "$base_key") "$here/install_layer.py" "$here/layers/torch.lock")
+deps_key=$(digest <(echo "$torch_key") "$here/layers/dependencies.lock")
+vllm_key=$(digest <(echo "$deps_key $environment") "$here/layers/vllm.lock" "$here"/plugin/*.pth "$here"/plugin/*/*)
+model_key=$(digest "$here/make_model.py" "$here/layers/dependencies.lock" "$here/layers/torch.lock")
+plain_key=$(recipe warm | digest - <(echo "$vllm_key $model_key ${upstream[*]}") "$here/warm.py")
+ray_key=$(digest <(echo "$plain_key") "$here/layers/ray.lock")
+wheels_key=$(digest "$here/layers/ray.lock" "$here/wheel_index.py")
+fetch_key=$(digest "$here"/layers/*.lock)
+
+label_of() { docker image inspect -f "{{index .Config.Labels \"$label\"}}" "$1" 2>/dev/null || true; }
+is_current() {
+    [ "$(label_of "$image")" = "$plain_key" ] && [ "$(label_of "$image-ray")" = "$ray_key" ] &&
+        [ "$(cat "$cache/models/.key" 2>/dev/null)" = "$model_key" ] && [ "$(cat "$cache/wheels/.key" 2>/dev/null)" = "$wheels_key" ]
+}
+print() {
+    docker image ls --format '{{.Repository}}:{{.Tag}}  {{.Size}}' gb10-lab/engine
+    [ ! -f "$cache/models/$model/main" ] || say "$model  revision $(cat "$cache/models/$model/main")"
+    [ ! -d "$cache/wheels" ] || say "wheels  $cache/wheels"
+}
+
 case ${1:-} in
     --print) print; exit 0 ;;
     --remove)
@@ -182,17 +186,21 @@ case ${1:-} in
             docker rmi "$tag" >/dev/null 2>&1 || true
         done
         exit 0 ;;
+    --check) is_current; exit ;;
     '') ;;
-    *) die "unknown argument $1 (--print, --remove or none)" ;;
+    *) die "unknown argument $1 (--print, --check, --remove or none)" ;;
 esac
 docker info >/dev/null 2>&1 || die 'no docker engine answers: run molecule/lab/host.sh first'
-if is_current; then
+unchanged() { # ends the run where there is nothing to do
+    is_current || return 0
     say "The engine images, the model and the wheels are up to date."
     exit 0
-fi
+}
+unchanged
 mkdir -p "$stage/wheels" "$stage/mount"
 exec 9>"$stage/lock"
-flock -w 1800 9 || die "another build holds $stage/lock"
+flock -w 1800 9 || die "another build has held $stage/lock for half an hour"
+unchanged # another build may just have made it
 : >"$log"
 trap cleanup EXIT
 trap 'exit 130' INT TERM
@@ -216,7 +224,7 @@ await_fetch
 has_image "$parts:torch-$torch_key" || step "Installing torch" layer torch "$parts:base-$base_key" "$parts:torch-$torch_key" "$torch_key"
 has_image "$parts:deps-$deps_key" || step "Installing what vLLM requires" layer dependencies "$parts:torch-$torch_key" "$parts:deps-$deps_key" "$deps_key"
 has_image "$parts:vllm-$vllm_key" || step "Installing vLLM" layer vllm "$parts:deps-$deps_key" "$parts:vllm-$vllm_key" "$vllm_key" \
-    'ENV VLLM_CPU_KVCACHE_SPACE=1 OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind'
+    "ENV $environment"
 [ "$(cat "$cache/models/.key" 2>/dev/null)" = "$model_key" ] || step "Making the tiny model" make_model
 [ "$(label_of "$image")" = "$plain_key" ] || step "Serving the tiny model once, from the image without Ray" warm
 [ "$(label_of "$image-ray")" = "$ray_key" ] || step "Installing Ray" layer ray "$image" "$image-ray" "$ray_key" "${upstream[@]}"

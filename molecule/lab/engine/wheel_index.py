@@ -27,7 +27,7 @@ def page(title: str, links: list[tuple[str, str]]) -> str:
 
 
 def main() -> None:
-    """Build the tree beside the old one and put it in its place in one step."""
+    """Build the tree beside the old one, then put its parts in place: the folder itself stays, since the outside has it mounted."""
     lock, wheels, target, key = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
     pins = [line.split("==") for line in lock.read_text().split()]
     building = target.with_name(target.name + ".new")
@@ -49,8 +49,12 @@ def main() -> None:
     names = sorted(normalised(name) for name, _ in pins)
     (building / "simple" / "index.html").write_text(page("simple", [(f"{name}/", name) for name in names]))
     (building / ".key").write_text(key + "\n")
-    shutil.rmtree(target, ignore_errors=True)
-    os.replace(building, target)
+    target.mkdir(exist_ok=True)
+    for part in ("files", "simple"):
+        shutil.rmtree(target / part, ignore_errors=True)
+    for part in ("files", "simple", ".key"):
+        os.replace(building / part, target / part)
+    building.rmdir()
 
 
 if __name__ == "__main__":

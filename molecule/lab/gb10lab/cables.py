@@ -72,7 +72,7 @@ def ensure(pids: dict[str, int], plugged: set[str]) -> list[str]:
                 ],
             )
     for node in NODES:
-        missing = [port for port in PORTS if far_end(node, port) not in links]
+        missing = _missing(node, pids[node.name], links)
         if missing:
             _lay(node, pids[node.name], missing)
             done.append(f"{len(missing)} ports of {node.name} were connected to the tray")
@@ -83,6 +83,28 @@ def ensure(pids: dict[str, int], plugged: set[str]) -> list[str]:
             set_plugged(port.netdev, want_up)
             done.append(f"the cable of {port.netdev} was {'plugged' if want_up else 'pulled'}")
     return done
+
+
+def _missing(node: Node, pid: int, links: dict[str, dict[str, Any]]) -> list[Port]:
+    """The ports that the node itself does not have, their far ends cleared away.
+
+    The far end alone proves nothing: the kernel takes a stopped node's namespace apart when it finds the time, and until then the far ends of
+    the node that was hang on in the tray, under the names that the new one needs.
+    """
+    near = _names(pid)
+    missing = [port for port in PORTS if port.netdev not in near or far_end(node, port) not in links]
+    for port in missing:
+        if far_end(node, port) in links:
+            _tray_ip("link", "del", far_end(node, port), check=False)
+        elif port.netdev in near:
+            run([*in_node(pid), "ip", "link", "del", port.netdev], root=True, check=False)
+    return missing
+
+
+def _names(pid: int) -> set[str]:
+    """The interfaces that a node has now."""
+    listing = run([*in_node(pid), "ip", "-j", "link", "show"], root=True).stdout
+    return {link["ifname"] for link in json.loads(listing or "[]") if link.get("ifname")}
 
 
 def _lay(node: Node, pid: int, ports: list[Port]) -> None:

@@ -130,24 +130,13 @@ def _image_id(tag: str) -> str | None:
     return str(found["Id"]) if found else None
 
 
-def _built() -> bool:
-    """Whether model and wheels are in the cache and each image is on the host's engine or already in the registry."""
-    if not all(folder.is_dir() and any(folder.iterdir()) for folder in (MODELS, WHEELS)):
-        return False
-    pushed = _pushed()
-    on_disk = REGISTRY_DATA / "docker" / "registry" / "v2" / "repositories"
-    return all(_image_id(tag) or (tag in pushed and (on_disk / tag.split(":")[0]).is_dir()) for tag in ENGINE_TAGS)
-
-
 def ensure_engine_built() -> None:
-    """Build the engine images, the tiny model and the wheels where any is missing."""
-    if _built():
-        return
-    if not BUILD.exists():
-        say("The engine's build script (molecule/lab/engine/build.sh) is not there: the lab goes up without an engine image.")
+    """Build the engine images, the tiny model and the wheels where any is missing or made from another tree than this one."""
+    environment = {"GB10_LAB_CACHE": str(CACHE)}
+    if passthrough(["bash", str(BUILD), "--check"], env=environment) == 0:
         return
     with step("Building the engine image, the tiny model and the wheels (some minutes, once)"):
-        if passthrough(["bash", str(BUILD)], env={"GB10_LAB_CACHE": str(CACHE)}) != 0:
+        if passthrough(["bash", str(BUILD)], env=environment) != 0:
             raise LabError(f"{BUILD.name} failed: see above")
 
 
