@@ -9,6 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: endpoint_info
 short_description: Ask an OpenAI-compatible endpoint for a real completion, and measure it
+version_added: 0.1.0
 description:
   - Lists the served models and asks one for a completion, as a stream, so that the time to the first token and the speed are measured.
   - A completion is the only proof that an engine works. C(/health) and open ports are never asked; they have been seen to lie both ways.

@@ -9,6 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: job
 short_description: Run one long command as a transient systemd unit and say how far it is
+version_added: 0.1.0
 description:
   - Runs a command that may take hours (an image pull, a build, a model download, a copy over the fabric) as the transient systemd unit
     C(gb10-job-NAME.service), and shows one line of progress whenever there is something new to say.

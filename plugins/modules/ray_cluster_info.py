@@ -9,6 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: ray_cluster_info
 short_description: Count the nodes and GPUs of a Ray cluster, at their addresses
+version_added: 0.1.0
 description:
   - Asks Ray, inside its container on the head, which nodes are alive, at which addresses, and how many GPUs they bring.
   - Waits, within a bound, until the cluster consists of exactly the expected O(nodes) with exactly the expected number of O(gpus), and

@@ -10,6 +10,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: report
 short_description: Say on one screen what was found or done, and keep it as a report
+version_added: 0.1.0
 description:
   - Prints what recon, site or status has to say, from facts, plan and results, in at most 100 columns.
   - Writes C(report.json) (the truth, for programs) and C(report.md) (the same, to read or to send to someone) on the controller. Neither
