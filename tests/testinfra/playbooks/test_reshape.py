@@ -1,0 +1,44 @@
+"""From Ray to vLLM's own multi-node backend, a variable away: the containers that are no longer planned go, the ranks meet without Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from openai import OpenAI
+from playing import CONSENT, ENVIRONMENTS, assert_clean, play, recap
+from testinfra.host import Host
+
+MP = [*CONSENT, "-e", "gb10_backend=mp"]
+
+
+@pytest.fixture(scope="module")
+def first_run() -> Iterator[str]:
+    run = play(ENVIRONMENTS[0], "site.yml", *MP)
+    assert run.returncode == 0, run.stdout
+    yield run.stdout
+
+
+def test_the_switch_succeeds_without_a_warning(first_run: str) -> None:
+    assert_clean(first_run)
+
+
+def test_each_rank_runs_vllm_and_none_runs_ray(first_run: str, nodes: dict[str, Host]) -> None:
+    for node in nodes.values():
+        names = node.check_output("docker ps --all --filter label=gb10.deployment --format '{{.Names}}'").split()
+        assert names == ["gb10-vllm"]
+        assert not node.file("/etc/systemd/system/gb10-ray.service").exists
+        assert node.check_output("systemctl is-active gb10-vllm.service") == "active"
+
+
+def test_both_ranks_answer_together(first_run: str) -> None:
+    client = OpenAI(base_url="http://172.30.180.10:8000/v1", api_key="none", timeout=120, max_retries=0)
+    question = [{"role": "user", "content": "Hello"}]
+    answer = client.chat.completions.create(model="tiny-qwen3", messages=question, max_tokens=64)  # type: ignore[arg-type]
+    assert str(answer.choices[0].message.content).endswith("both ranks took part.")
+
+
+def test_a_second_run_changes_nothing(first_run: str) -> None:
+    run = play(ENVIRONMENTS[0], "site.yml", *MP)
+    assert run.returncode == 0, run.stdout
+    assert all(count["changed"] == 0 for count in recap(run.stdout).values()), run.stdout
