@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -371,3 +372,8 @@ def test_consent_that_cannot_help_says_so() -> None:
     facts[HEAD]["fabric"]["ports"] = cabled(12, second=None)
     finding = next(f for f in plan(facts, consent=["network"])["findings"] if f["id"] == "fabric.twin_without_address")
     assert "although you consent" in finding["remedy"]
+
+
+def test_the_documented_table_is_the_codes() -> None:
+    page = Path(__file__).resolve().parents[4] / "docs" / "findings.md"
+    assert page.read_text().endswith("\n\n" + table()), "write the new table into docs/findings.md"
