@@ -50,7 +50,7 @@ step() { # step SENTENCE COMMAND...: say what is done and how long it took, keep
         tail -n 25 "$log" >&2
         die "this step failed: $sentence (the whole log: $log)"
     fi
-    say "$sentence: done in $((SECONDS - from)) s"
+    say "${sentence% (*}: done in $((SECONDS - from)) s"
 }
 digest() { cat -- "$@" | sha256sum | cut -c1-12; }
 has_image() { docker image inspect "$1" >/dev/null 2>&1; }
@@ -99,6 +99,7 @@ commit() { # commit TAG KEY CHANGE...
     docker commit "${changes[@]}" "$worker" "$tag"
     docker rm "$worker"
 }
+# shellcheck disable=SC2016 # apt expands these itself
 mirror() { # the URI from which this host's own package manager takes the suite; debootstrap knows one if it has none
     apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 2>/dev/null |
         awk -v suite="$suite" '$2 == suite { print $1; exit }'
@@ -120,10 +121,11 @@ lean() { # what a container never reads, and the mark that keeps pip from the sy
 }
 base_from_debootstrap() {
     command -v debootstrap >/dev/null || { echo "no registry has $stock and debootstrap is not installed: run molecule/lab/host.sh first"; return 1; }
-    local root=$stage/rootfs
+    local root=$stage/rootfs from
+    from=$(mirror)
     as_root rm -rf --one-file-system "$root"
     mkdir -p "$cache/debs"
-    as_root debootstrap --variant=minbase --cache-dir="$cache/debs" --include="$packages" "$suite" "$root" $(mirror)
+    as_root debootstrap --variant=minbase --cache-dir="$cache/debs" --include="$packages" "$suite" "$root" ${from:+"$from"}
     as_root chroot "$root" sh -ec "$(lean)"
     as_root tar --numeric-owner --one-file-system -C "$root" -c . |
         docker import --change "LABEL $label=$base_key" --change 'ENV LANG=C.UTF-8' --change 'CMD ["bash"]' - "$parts:base-$base_key"
@@ -215,18 +217,18 @@ if [ ! -e "$stage/wheels/.fetched-$fetch_key" ]; then
 fi
 if ! has_image "$parts:base-$base_key"; then
     if registry_answers >>"$log" 2>&1; then
-        step "Making the base of the engine image from $stock" base_from_registry
+        step "Making the base of the engine image from $stock (a minute)" base_from_registry
     else
-        step "Making the base of the engine image with debootstrap, as no registry answers" base_from_debootstrap
+        step "Making the base of the engine image with debootstrap, as no registry answers (two minutes)" base_from_debootstrap
     fi
 fi
 await_fetch
-has_image "$parts:torch-$torch_key" || step "Installing torch" layer torch "$parts:base-$base_key" "$parts:torch-$torch_key" "$torch_key"
-has_image "$parts:deps-$deps_key" || step "Installing what vLLM requires" layer dependencies "$parts:torch-$torch_key" "$parts:deps-$deps_key" "$deps_key"
+has_image "$parts:torch-$torch_key" || step "Installing torch (half a minute)" layer torch "$parts:base-$base_key" "$parts:torch-$torch_key" "$torch_key"
+has_image "$parts:deps-$deps_key" || step "Installing what vLLM requires (half a minute)" layer dependencies "$parts:torch-$torch_key" "$parts:deps-$deps_key" "$deps_key"
 has_image "$parts:vllm-$vllm_key" || step "Installing vLLM" layer vllm "$parts:deps-$deps_key" "$parts:vllm-$vllm_key" "$vllm_key" \
     "ENV $environment"
 [ "$(cat "$cache/models/.key" 2>/dev/null)" = "$model_key" ] || step "Making the tiny model" make_model
-[ "$(label_of "$image")" = "$plain_key" ] || step "Serving the tiny model once, from the image without Ray" warm
+[ "$(label_of "$image")" = "$plain_key" ] || step "Serving the tiny model once, from the image without Ray (a minute)" warm
 [ "$(label_of "$image-ray")" = "$ray_key" ] || step "Installing Ray" layer ray "$image" "$image-ray" "$ray_key" "${upstream[@]}"
 step "Making the package index" "$python" "$here/wheel_index.py" "$here/layers/ray.lock" "$stage/wheels" "$cache/wheels" "$wheels_key"
 prune >>"$log" 2>&1
