@@ -56,7 +56,7 @@ digest() { cat -- "$@" | sha256sum | cut -c1-12; }
 has_image() { docker image inspect "$1" >/dev/null 2>&1; }
 cleanup() {
     docker rm -f "$worker" >/dev/null 2>&1 || true
-    [ -z "${fetcher:-}" ] || kill "$fetcher" 2>/dev/null || true
+    [ -z "${fetcher:-}" ] || kill -- -"$fetcher" 2>/dev/null || true
 }
 
 # ---- wheels: fetched on the host, by name and pinned version -------------------------------------------------------
@@ -69,11 +69,12 @@ fetch() {
     local options=(download -q --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.11
         --implementation cp --abi cp311 --abi abi3 --abi none "${platforms[@]}" -d "$stage/wheels")
     local jobs=() job failed=0
-    trap 'kill "${jobs[@]}" 2>/dev/null; exit 143' TERM
     # The largest list in two halves: pip asks for one package after the other.
     split -n l/2 "$here/layers/dependencies.lock" "$stage/half."
     for group in "$stage"/half.*; do "$python" -m pip "${options[@]}" -r "$group" & jobs+=($!); done
-    "$python" -m pip "${options[@]}" --extra-index-url "$torch_index" -r "$here/layers/torch.lock" & jobs+=($!)
+    # PyTorch's own index only where the machine has no such wheel: pip asks every index it is told of, for minutes.
+    { "$python" -m pip "${options[@]}" -r "$here/layers/torch.lock" ||
+        "$python" -m pip "${options[@]}" --extra-index-url "$torch_index" -r "$here/layers/torch.lock"; } & jobs+=($!)
     "$python" -m pip "${options[@]}" pip==26.3 -r "$here/layers/vllm.lock" -r "$here/layers/ray.lock" & jobs+=($!)
     for job in "${jobs[@]}"; do wait "$job" || failed=1; done
     rm -f "$stage"/half.*
@@ -212,8 +213,11 @@ cp -r "$here/install_layer.py" "$here/warm.py" "$here/layers" "$here/plugin" "$s
 if [ ! -e "$stage/wheels/.fetched-$fetch_key" ]; then
     say "Fetching vLLM, torch and their requirements with this machine's pip, in the background (about 800 MB are on disk afterwards)"
     rm -f "$stage"/wheels/.fetched-*
-    fetch >"$stage/fetch.log" 2>&1 &
+    # A process group of its own, so that an aborted build ends every pip with it, whatever wraps it.
+    set -m
+    (set +m; fetch) >"$stage/fetch.log" 2>&1 9>&- &
     fetcher=$!
+    set +m
 fi
 if ! has_image "$parts:base-$base_key"; then
     if registry_answers >>"$log" 2>&1; then

@@ -46,4 +46,5 @@ def test_the_model_is_kept(torn_down: str, nodes: dict[str, Host]) -> None:
 def test_a_second_teardown_changes_nothing(torn_down: str) -> None:
     run = play(ENVIRONMENTS[0], "gb10.cluster.teardown", *CONSENT)
     assert run.returncode == 0, run.stdout
+    assert_clean(run.stdout)
     assert all(count["changed"] == 0 for count in recap(run.stdout).values()), run.stdout
