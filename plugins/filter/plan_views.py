@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-def blocking(plan: Mapping[str, Any]) -> str:
-    """One message that names what blocks the plan and the remedy of each, nothing having been changed yet.
+def blocking(plan: Mapping[str, Any], lead: str) -> str:
+    """One message, after the words of ``lead``, that names what blocks the plan and the remedy of each.
 
     Shape: ``gb10_plan`` of docs/contracts.md in, text of one paragraph a finding out.
     """
     findings = [f for f in plan["findings"] if f["severity"] == "block" and not f.get("accepted")]
     lines = [f"{f['id']} on {', '.join(f['nodes'])}: {f['observed']} {f['remedy']}" for f in findings]
-    return "Nothing was changed, because:\n" + "\n".join(f"  {line}" for line in lines)
+    return f"{lead}\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def rail_bytes(facts: Mapping[str, Any], rails: Iterable[Mapping[str, Any]]) -> int:

@@ -13,8 +13,11 @@ def finding(name: str, severity: str = "block", accepted: bool = False) -> dict[
 
 
 def test_only_what_blocks_and_is_not_accepted_is_named() -> None:
-    text = blocking({"findings": [finding("memory.occupied"), finding("platform.architecture", accepted=True), finding("memory.swap", "info")]})
-    assert text.splitlines() == ["Nothing was changed, because:", "  memory.occupied on spark-head: memory.occupied seen. Mend memory.occupied."]
+    text = blocking(
+        {"findings": [finding("memory.occupied"), finding("platform.architecture", accepted=True), finding("memory.swap", "info")]},
+        "Stopped, because:",
+    )
+    assert text.splitlines() == ["Stopped, because:", "  memory.occupied on spark-head: memory.occupied seen. Mend memory.occupied."]
 
 
 def test_both_kinds_of_counters_count_and_only_those_of_the_rails() -> None:
