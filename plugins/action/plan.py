@@ -14,7 +14,7 @@ from ansible_collections.gb10.cluster.plugins.plugin_utils._plan import make_pla
 from ansible_collections.gb10.cluster.plugins.plugin_utils._plan.settings import SettingsError, order_hosts
 from ansible_collections.gb10.cluster.plugins.plugin_utils._recipes import RecipeError, load_recipe
 
-#: Options of the task, each also a variable gb10_<option> (docs/contracts.md, section 6).
+#: Options of the task, each also a variable gb10_<option> (docs/contracts.md, section 7).
 OPTIONS = (
     "group",
     "head",

@@ -1,7 +1,7 @@
 # Copyright: the gb10.cluster engineers
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the user set (docs/contracts.md, section 6), checked.
+"""What the user set (docs/contracts.md, section 7), checked.
 
 Every error says what was found, where, and what to do: it is the one message that a user sees.
 """

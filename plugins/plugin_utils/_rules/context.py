@@ -182,7 +182,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for, validated (docs/contracts.md, section 6). The API key itself is not here, only whether there is one."""
+    """What the user asked for, validated (docs/contracts.md, section 7). The API key itself is not here, only whether there is one."""
 
     backend: str
     api_host: str | None = None
