@@ -1,4 +1,4 @@
-"""lspci, ethtool and dmidecode: the hardware that the container does not have."""
+"""lspci, ethtool, dmidecode and nvidia-ctk: the hardware that the container does not have, and what comes with it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,15 @@ def _really(tool: str, argv: list[str]) -> int:
         sys.stderr.write(f"{tool}: not found\n")
         return 127
     return os.execv(real, [tool, *argv])
+
+
+def nvidia_ctk(settings: dict[str, Any], argv: list[str]) -> int:
+    """The version, which is all that is asked of it."""
+    if argv != ["--version"]:
+        sys.stderr.write(f"nvidia-ctk: the lab has nothing to say to {argv}\n")
+        return 1
+    sys.stdout.write(output("nvidia-ctk-version.txt"))
+    return 0
 
 
 def lspci(settings: dict[str, Any], argv: list[str]) -> int:

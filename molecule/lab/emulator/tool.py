@@ -17,10 +17,10 @@ def _tool(name: str) -> Callable[[dict[str, Any], list[str]], int]:
         from . import smi
 
         return smi.main
-    if name in ("lspci", "ethtool", "dmidecode"):
+    if name in ("lspci", "ethtool", "dmidecode", "nvidia-ctk"):
         from . import host
 
-        found: Callable[[dict[str, Any], list[str]], int] = getattr(host, name)
+        found: Callable[[dict[str, Any], list[str]], int] = getattr(host, name.replace("-", "_"))
         return found
     from . import rdma
 

@@ -49,6 +49,8 @@ def guid_text(guid: int) -> str:
 def build(settings: dict[str, Any], ports: list[Port]) -> None:
     """Everything that does not change while the node runs."""
     fabric = settings["fabric"]
+    for name in ("infiniband", "infiniband_verbs"):
+        (SYS / name).mkdir(parents=True, exist_ok=True)
     for port in ports:
         hca = SYS / "infiniband" / port.hca
         put(hca / "board_id", fabric["board_id"])
@@ -89,6 +91,11 @@ def build(settings: dict[str, Any], ports: list[Port]) -> None:
     put(SYS / "pci" / "000f:01:00.0" / "device", "0x2e12")
     put(SYS / "pci" / "000f:01:00.0" / "class", "0x030000")
     put(SYS / "pci" / "000f:01:00.0" / "numa_node", "0")
+    if fabric["hotplug"]:
+        put(SYS / "platform" / "MTKP0001:00" / "uevent", "DRIVER=cx7-pcie-hotplug")
+        hotplug = SYS / "platform" / "MTKP0001:00" / "pcie_hotplug"
+        put(hotplug / "hotplug_enabled", "1")
+        put(hotplug / "debug_state", "1" if ports else "0")
     for source in sorted((LIB / "proc").iterdir()):
         if source.name == "driver-nvidia-version":
             put(RUN / "proc" / "driver" / "nvidia" / "version", source.read_text().rstrip("\n"))
@@ -133,6 +140,7 @@ def mount_all() -> None:
         if not mounted(Path("/sys/class") / name):
             mount("--bind", str(SYS / name), f"/sys/class/{name}")
     _mount_pci()
+    _mount_platform()
     for name in ("meminfo", "cmdline", "swaps", "driver"):
         if (RUN / "proc" / name).exists() and not mounted(Path("/proc") / name):
             mount("--bind", str(RUN / "proc" / name), f"/proc/{name}")
@@ -146,6 +154,13 @@ def _mount_pci() -> None:
         mount("-t", "overlay", "overlay", "-o", f"ro,lowerdir={RUN / 'bus'}:/sys/bus", "/sys/bus")
     if not mounted(devices):
         mount("--bind", str(SYS / "pci"), str(devices))
+
+
+def _mount_platform() -> None:
+    """The device that switches the adapter, beside the host's own platform devices, on a machine that has it."""
+    devices = Path("/sys/bus/platform/devices")
+    if (SYS / "platform").exists() and not mounted(devices):
+        mount("-t", "overlay", "overlay", "-o", f"ro,lowerdir={SYS / 'platform'}:{devices}", str(devices))
 
 
 def mount_netdev(port: Port) -> None:

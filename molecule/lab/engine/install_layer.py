@@ -27,7 +27,7 @@ UNUSED = (
     "torch/bin/test_*",
     "torch/bin/protoc*",
     "torch/test",
-    "torch/include/google",
+    "torch/include",
     "torch/lib/*.a",
     "sympy/*/tests",
     "numpy/*/tests",
@@ -40,6 +40,8 @@ UNUSED = (
     "mistral_common/data/*",
     "vllm/benchmarks/sweep",
     "vllm/kernels/helion/configs",
+    "ray/jars",
+    "ray/rllib",
 )
 
 
@@ -124,10 +126,10 @@ def main() -> None:
     if layer == "vllm":
         name_as_upstream(SITE)
         shutil.copytree(source / "plugin", SITE, dirs_exist_ok=True)
+    new = set(SITE.glob("*")) - before
     if layer != "ray":
-        new = set(SITE.glob("*")) - before
         forget_left_out(new)
-        slim({path.name for path in new})
+    slim({path.name for path in new})
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ def _links() -> dict[str, dict[str, Any]]:
     return {link["ifname"]: link for link in found if link.get("ifname")}
 
 
-def ensure(pids: dict[str, int], plugged: set[str]) -> list[str]:
-    """Lay every cable that is missing and plug exactly ``plugged``; returns what was done, in words."""
+def ensure(pids: dict[str, int], plugged: set[str], ports: dict[str, tuple[Port, ...]]) -> list[str]:
+    """Lay every cable that is missing at the ports that each node has, and plug exactly ``plugged``; returns what was done, in words."""
     done: list[str] = []
     if not tray_exists():
         # A half-made name from an aborted run would be in the way.
@@ -72,27 +72,28 @@ def ensure(pids: dict[str, int], plugged: set[str]) -> list[str]:
                 ],
             )
     for node in NODES:
-        missing = _missing(node, pids[node.name], links)
+        missing = _missing(node, pids[node.name], ports[node.name], links)
         if missing:
             _lay(node, pids[node.name], missing)
             done.append(f"{len(missing)} ports of {node.name} were connected to the tray")
     links = _links()
     for port in PORTS:
         want_up = port.netdev in plugged
-        if any(("UP" in links[far_end(node, port)]["flags"]) != want_up for node in NODES):
+        ends = [links[far_end(node, port)] for node in NODES if port in ports[node.name]]
+        if any(("UP" in end["flags"]) != want_up for end in ends):
             set_plugged(port.netdev, want_up)
             done.append(f"the cable of {port.netdev} was {'plugged' if want_up else 'pulled'}")
     return done
 
 
-def _missing(node: Node, pid: int, links: dict[str, dict[str, Any]]) -> list[Port]:
-    """The ports that the node itself does not have, their far ends cleared away.
+def _missing(node: Node, pid: int, ports: tuple[Port, ...], links: dict[str, dict[str, Any]]) -> list[Port]:
+    """Those of its ports that the node itself does not have, their far ends cleared away.
 
     The far end alone proves nothing: the kernel takes a stopped node's namespace apart when it finds the time, and until then the far ends of
     the node that was hang on in the tray, under the names that the new one needs.
     """
     near = _names(pid)
-    missing = [port for port in PORTS if port.netdev not in near or far_end(node, port) not in links]
+    missing = [port for port in ports if port.netdev not in near or far_end(node, port) not in links]
     for port in missing:
         if far_end(node, port) in links:
             _tray_ip("link", "del", far_end(node, port), check=False)
@@ -142,7 +143,8 @@ def set_plugged(netdev: str, up: bool) -> None:
     if port is None:
         raise LabError(f"there is no port {netdev}: choose one of {', '.join(PORT_BY_NETDEV)}")
     word = "up" if up else "down"
-    _batch(["ip", "netns", "exec", TRAY], [f"link set {far_end(node, port)} {word}" for node in NODES])
+    ends = [far_end(node, port) for node in NODES if far_end(node, port) in _links()]
+    _batch(["ip", "netns", "exec", TRAY], [f"link set {end} {word}" for end in ends])
 
 
 @dataclass(frozen=True)

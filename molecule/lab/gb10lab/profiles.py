@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .config import LAB_DIR, NODE_LIB, PORTS, USER_HOME, Node
+from .config import LAB_DIR, NODE_LIB, PORTS, USER_HOME, Node, Port
 from .shell import LabError
 
 ROOT = LAB_DIR / "profiles"
@@ -20,6 +20,7 @@ EMULATOR = LAB_DIR / "emulator"
 #: Where a tool of the emulator lies on a Spark.
 TOOL_PLACES = {
     "nvidia-smi": "/usr/bin",
+    "nvidia-ctk": "/usr/bin",
     "ibstat": "/usr/sbin",
     "ibdev2netdev": "/usr/sbin",
     "ibv_devinfo": "/usr/bin",
@@ -43,6 +44,12 @@ class Profile:
     def cables(self) -> set[str]:
         """The ports whose cable is plugged in at this machine."""
         return set(self.settings["fabric"]["cables"])
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The ports that the machine has: with hot-plug, a port without a cable is not there at all."""
+        present = self.cables if self.settings["fabric"]["hotplug"] else {port.netdev for port in PORTS}
+        return tuple(port for port in PORTS if port.netdev in present)
 
 
 def names() -> list[str]:
@@ -95,7 +102,7 @@ def node_settings(profile: Profile, node: Node) -> dict[str, Any]:
                 "guid": guid(port.mac_offset),
                 "image_guid": guid(1),
             }
-            for port in PORTS
+            for port in profile.ports
         ],
     }
 

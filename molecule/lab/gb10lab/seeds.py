@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from .config import LAB_MODEL, MODELS, USER_HOME, Node
+from .config import LAB_MODEL, MODELS, USER, USER_HOME, Node
 from .docker import docker_argv, exec_in
 from .images import ensure_tiny_image
 from .nodes import SEEDED, Files
@@ -22,6 +22,8 @@ def seed(node: Node, profile: Profile) -> None:
     if wanted["containers"]:
         _containers(node, wanted["containers"])
     _hf_cache(node, wanted["hf_cache"])
+    if not wanted["docker_group"]:
+        exec_in(node.name, "gpasswd", "--delete", USER, "docker")
     exec_in(node.name, "sh", "-c", f"echo {profile.name} >{SEEDED}")
 
 
