@@ -7,8 +7,10 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ansible import constants as C
@@ -18,7 +20,8 @@ from ansible.parsing.splitter import split_args
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.gb10.cluster.plugins.module_utils._words import listing
-from ansible_collections.gb10.cluster.plugins.plugin_utils._report import KINDS, Line, build, markdown, terminal
+from ansible_collections.gb10.cluster.plugins.plugin_utils._report import KINDS, SCHEMA, Line, build, markdown, page, terminal
+from ansible_collections.gb10.cluster.plugins.plugin_utils._report.previous import NAME, Previous, find_previous, put_aside
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "kind": {"type": "str", "choices": sorted(KINDS), "required": True},
@@ -28,11 +31,13 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "write": {"type": "bool", "default": True},
     "facts": {"type": "dict"},
     "plan": {"type": "dict"},
+    "community": {"type": "dict"},
 }
 # Extra variables of this run that the next command needs too; any other may be a secret.
 REPEATED = ("gb10_group", "gb10_head", "gb10_recipe", "gb10_recipe_overrides", "gb10_backend", "gb10_api_host", "gb10_api_port")
 CONSENTS = ("gb10_reclaim", "gb10_consent", "gb10_accept")
-PLAYBOOKS = ("recon", "site", "status", "verify", "stop", "teardown")
+PLAYBOOKS = ("recon", "site", "status", "verify", "bench", "stop", "teardown")
+ROOT = Path(__file__).resolve().parents[2]
 
 display = Display()
 
@@ -44,6 +49,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(entry) for entry in value]
     return str(value) if isinstance(value, str) else value
+
+
+def collection_version() -> str:
+    """As the installed collection says it, or the checkout; nothing where neither does."""
+    try:
+        return str(json.loads((ROOT / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    try:
+        match = re.search(r"^version: *[\"']?([\w.+-]+)", (ROOT / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return ""
+    return match[1] if match else ""
 
 
 def playbook(name: str, directory: str) -> str:
@@ -77,24 +95,34 @@ def command_lines(directory: str, inventories: Sequence[str], extra: Sequence[st
         where += ["-i", inventory if shown.startswith("..") else shown]
     lines = {}
     for name in PLAYBOOKS:
+        if not (ROOT / "playbooks" / f"{name}.yml").is_file():
+            continue
         names = (*REPEATED, *CONSENTS) if name in ("recon", "site") else REPEATED
         again = [kept for kept in (repeated(entry, names) for entry in extra) if kept]
         lines[name] = shlex.join(["ansible-playbook", playbook(name, directory), *where, *(word for kept in again for word in ("-e", kept))])
     return lines
 
 
-def write(directory: str, texts: Mapping[str, str]) -> str:
-    """Write the files, each as a whole; why it failed, or nothing."""
+def shown(directory: str) -> str:
+    """The directory as the user would type it."""
+    path = os.path.relpath(directory)
+    return directory if path.startswith("..") else path
+
+
+def keep(directory: str, document: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[str, str]:
+    """Write the files, each as a whole: the name that a file in the way was given, and why it failed, or nothing."""
+    aside = ""
     try:
         os.makedirs(directory, exist_ok=True)
+        aside = put_aside(directory, document["kind"], document["nodes"], SCHEMA)
         for name, text in texts.items():
             path = os.path.join(directory, name)
             with open(f"{path}.new", "w", encoding="utf-8") as file:
                 file.write(text)
             os.replace(f"{path}.new", path)
     except OSError as error:
-        return error.strerror or str(error)
-    return ""
+        return aside, error.strerror or str(error)
+    return aside, ""
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core comes without types
@@ -112,17 +140,27 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core comes with
         variables = task_vars or {}
         plan = options["plan"] or plain((variables.get("ansible_facts") or {}).get("gb10_plan"))
         facts = options["facts"] or self._facts(variables, plan)
+        directory = self._directory(options, variables)
+        before = find_previous(directory, options["kind"], list(facts), SCHEMA) if options["write"] else Previous()
         document = build(
             kind=options["kind"],
             facts=facts,
             plan=plan,
             results=options["results"],
-            generated=datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds"),
+            generated=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             commands=command_lines(os.getcwd(), *self._invocation()),
             show_commands=options["show_commands"],
+            community=options["community"],
+            previous=before.document,
+            version=collection_version(),
         )
-        self._print(terminal(document))
-        files = self._keep(document, options, variables)
+        self._print(terminal(document, bool(self._task.diff)))
+        remark = before.remark
+        if before.document and "drift" not in document:
+            remark = f"The previous report in {shown(directory)} is not built like ours, so nothing is compared with it."
+        if remark:
+            display.display(f"\n{remark}", color=C.COLOR_CHANGED)
+        files = self._keep(document, directory) if options["write"] else []
         return {**result, "changed": False, "ok": document["ok"], "files": files}
 
     def _facts(self, variables: Mapping[str, Any], plan: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -152,19 +190,21 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core comes with
         for line in lines:
             display.display(line.text, color=colors.get(line.style))
 
-    def _keep(self, document: Mapping[str, Any], options: Mapping[str, Any], variables: Mapping[str, Any]) -> list[str]:
-        if not options["write"]:
-            return []
-        templated = self._templar.template(variables.get("gb10_report_dir") or "reports")
-        directory = os.path.abspath(os.path.expanduser(options["dest"] or str(templated)))
-        shown = os.path.relpath(directory)
-        where = directory if shown.startswith("..") else shown
+    def _directory(self, options: Mapping[str, Any], variables: Mapping[str, Any]) -> str:
+        templated = options["dest"] or str(self._templar.template(variables.get("gb10_report_dir") or "reports"))
+        return os.path.abspath(os.path.expanduser(templated))
+
+    def _keep(self, document: Mapping[str, Any], directory: str) -> list[str]:
+        """Write what was said, for programs, to send to someone, to look at."""
+        where = shown(directory)
         if self._task.check_mode:
             display.display(f"\nCheck mode: no report was written to {where}.", color=C.COLOR_DEBUG)
             return []
-        texts = {"report.json": json.dumps(document, indent=2, ensure_ascii=False) + "\n", "report.md": markdown(document)}
-        reason = write(directory, texts)
+        texts = {NAME: json.dumps(document, indent=2, ensure_ascii=False) + "\n", "report.md": markdown(document), "report.html": page(document)}
+        aside, reason = keep(directory, document, texts)
         if reason:
             raise AnsibleActionFail(f"The report cannot be written to {directory}: {reason}. Set gb10_report_dir to a directory of yours.")
+        if aside:
+            display.display(f"\nThe file {NAME} that was in {where} is {aside} now.", color=C.COLOR_DEBUG)
         display.display(f"\nThe report: {listing([os.path.join(where, name) for name in texts])}", color=C.COLOR_DEBUG)
         return [os.path.join(directory, name) for name in texts]

@@ -13,8 +13,12 @@ short_description: Say on one screen what was found or done, and keep it as a re
 version_added: 0.1.0
 description:
   - Prints what recon, site or status has to say, from facts, plan and results, in at most 100 columns.
-  - Writes C(report.json) (the truth, for programs) and C(report.md) (the same, to read or to send to someone) on the controller. Neither
-    contains secrets or serial numbers.
+  - Writes C(report.json) (the truth, for programs), C(report.md) (the same, to send to someone) and C(report.html) (the same, to look at, with
+    the topology drawn; it needs no network) on the controller. None contains secrets or serial numbers. The schema of C(report.json) is
+    C(docs/report.schema.json).
+  - Compares with the last report of the same kind and the same nodes in that directory. In diff mode it says what changed since, else how
+    much did. A C(report.json) that is of another kind, of other nodes or no report at all is given another name before a new one is
+    written.
   - Reads C(ansible_facts.gb10) of all hosts of the plan and C(ansible_facts.gb10_plan). Runs on the controller alone, so run it once.
 options:
   kind:
@@ -55,13 +59,19 @@ options:
     description:
       - The plan, in place of C(ansible_facts.gb10_plan).
     type: dict
+  community:
+    description:
+      - What others reported about the findings and the model. The key C(provider) is V(exa) or V(catalogue), C(reason) says why the catalogue
+        was used, C(entries) is a list with the keys C(title), C(url), C(published), C(excerpt), C(about) and C(score), best first.
+      - The screen shows three of them, the files all, as not verified.
+    type: dict
 attributes:
   check_mode:
     support: full
     description: Says all, writes nothing.
   diff_mode:
-    support: none
-    description: A report is not a state.
+    support: full
+    description: Says what changed since the last report.
   platform:
     platforms: posix
     support: full
@@ -101,5 +111,5 @@ files:
   returned: success
   type: list
   elements: str
-  sample: [/home/aurora/spark/reports/report.json, /home/aurora/spark/reports/report.md]
+  sample: [/home/aurora/spark/reports/report.json, /home/aurora/spark/reports/report.md, /home/aurora/spark/reports/report.html]
 """

@@ -30,12 +30,17 @@ def what_would_run(plan: Mapping[str, Any]) -> Iterator[Line]:
             yield gap()
         node = (plan.get("nodes") or {}).get(host) or {}
         yield Line(f"  {host} (rank {node.get('rank', '?')})", "title")
-        yield from _steps(node)
-        for container in node.get("containers") or []:
-            yield gap()
-            yield from container_lines(container)
-        if not node.get("containers"):
-            yield Line("    nothing can be planned for it yet")
+        yield from rank_lines(node)
+
+
+def rank_lines(node: Mapping[str, Any]) -> Iterator[Line]:
+    """Of one rank: what happens first, then its containers."""
+    yield from _steps(node)
+    for container in node.get("containers") or []:
+        yield gap()
+        yield from container_lines(container)
+    if not node.get("containers"):
+        yield Line("    nothing can be planned for it yet")
 
 
 def _steps(node: Mapping[str, Any]) -> Iterator[Line]:

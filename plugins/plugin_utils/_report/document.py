@@ -10,6 +10,8 @@ from typing import Any
 
 from ansible_collections.gb10.cluster.plugins.module_utils._redact import redact_text
 
+from .drift import compare
+from .equality import equality
 from .lines import dig
 
 SCHEMA = "gb10-report/1"
@@ -26,14 +28,19 @@ def build(
     generated: str = "",
     commands: Mapping[str, str] | None = None,
     show_commands: bool = False,
+    community: Mapping[str, Any] | None = None,
+    previous: Mapping[str, Any] | None = None,
+    version: str = "",
 ) -> dict[str, Any]:
     """The document.
 
     `facts`: per host `ansible_facts.gb10` or None where there are none; `plan`: `gb10_plan`; `results`: what a role measured or changed;
-    `generated`: the time, as text; `commands`: the command line of each playbook by its short name, as this user would type it.
+    `generated`: the time, as text; `commands`: the command line of each playbook by its short name, as this user would type it;
+    `community`: reports by others, unverified; `previous`: the document that this one is compared with; `version`: of this collection.
     """
-    document = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
+        "version": version,
         "kind": kind,
         "generated": generated,
         "ok": bool(dig(plan, "ok", False)),
@@ -44,7 +51,14 @@ def build(
         "commands": dict(commands or {}),
         "show_commands": show_commands,
     }
+    if len(facts) > 1:
+        document["equality"] = equality(facts, plan)
+    if community:
+        document["community"] = dict(community)
     clean: dict[str, Any] = json.loads(redact_text(json.dumps(document, default=str)))
+    drift = compare(previous, clean) if previous else None
+    if drift:
+        clean["drift"] = drift
     return clean
 
 
@@ -53,10 +67,12 @@ def summary(facts: Mapping[str, Any]) -> dict[str, Any]:
     record = {
         "source": facts.get("source"),
         "seconds": facts.get("seconds"),
-        "product": _some(dig(facts, "identity", {}), "vendor", "product", "family", "dgx_release", "ota_version", "gb10"),
+        "product": _some(dig(facts, "identity", {}), "vendor", "product", "family", "dgx_release", "ota_version", "bios_version", "gb10"),
         "os": dig(facts, "os.name"),
         "kernel": dig(facts, "kernel.release"),
         "machine": dig(facts, "kernel.machine"),
+        "uptime": dig(facts, "kernel.uptime"),
+        "python": dig(facts, "python.version"),
         "gpu": _gpu(facts.get("gpu")),
         "memory": _some(dig(facts, "memory", {}), "total", "available", "free", "cached", "buffers", "swap_total", "swap_free"),
         "workloads": _workloads(facts.get("workloads")),
@@ -67,6 +83,7 @@ def summary(facts: Mapping[str, Any]) -> dict[str, Any]:
         "units": [_some(entry, "name", "active", "sub", "enabled") for entry in dig(facts, "services.units", [])],
         "deployments": [_some(entry, "kind", "path") for entry in facts.get("deployments") or []],
         "epoch": dig(facts, "time.epoch"),
+        "synchronized": dig(facts, "time.synchronized"),
         "unread": {name: _some(entry, "status", "reason") for name, entry in (facts.get("probes") or {}).items() if entry.get("status") != "ok"},
     }
     return {name: value for name, value in record.items() if value is not None}
@@ -101,7 +118,7 @@ def _ports(ports: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | 
 def _docker(docker: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if docker is None:
         return None
-    record = _some(docker, "available", "reason", "version", "storage_driver", "runtimes")
+    record = _some(docker, "available", "reason", "version", "store", "storage_driver", "toolkit", "runtimes")
     containers = docker.get("containers")
     if containers is not None:
         record["running"] = sum(1 for container in containers if container.get("running"))
@@ -112,7 +129,19 @@ def _docker(docker: Mapping[str, Any] | None) -> dict[str, Any] | None:
         ]
     if docker.get("images") is not None:
         record["images"] = len(docker["images"])
+        record["image_list"] = _images(docker["images"])
     return record
+
+
+def _images(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What has a name. Its content is a digest or the hash of its layers, never the id, which differs between Docker's stores."""
+    named = {}
+    for row in rows:
+        digests = sorted(str(digest).partition("@")[2] for digest in row.get("digests") or [])
+        content = row.get("layers") or (digests[0] if digests else None)
+        for tag in row.get("tags") or []:
+            named[str(tag)] = {"name": str(tag), "content": content} if content else {"name": str(tag)}
+    return [named[name] for name in sorted(named)]
 
 
 def _models(models: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -51,16 +51,6 @@ def _finding(finding: Mapping[str, Any], severity: str) -> Iterator[Line]:
         yield from paragraph(remedy, 6, "    →")
 
 
-def verdict(findings: Sequence[Mapping[str, Any]], ok: bool) -> Line:
-    """One sentence over all."""
-    blocks = len(blocking(findings))
-    warnings = sum(1 for finding in findings if finding.get("severity") == "warn" and not finding.get("accepted"))
-    if not ok:
-        return Line(f"Not yet: {count(blocks, 'point')} {'blocks' if blocks == 1 else 'block'} a deployment. Nothing was changed.", "block")
-    extra = f", {count(warnings, 'point')} to know" if warnings else ""
-    return Line(f"Ready: nothing blocks a deployment{extra}. Nothing was changed.", "ok")
-
-
 def consent(findings: Sequence[Mapping[str, Any]]) -> dict[str, list[str]] | None:
     """What the user would have to allow so that nothing blocks any more; None where that does not suffice."""
     allowed: dict[str, list[str]] = {}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 WIDTH = 100
 # What is to be pasted stays in one piece: -e '…' and `short commands`.
-_WHOLE = re.compile(r"-e '[^']{1,80}'|`[^`]{1,60}`")
+WHOLE = re.compile(r"-e '[^']{1,80}'|`[^`]{1,60}`")
 _BLANK = "\x00"
 
 
@@ -36,7 +36,7 @@ def dig(record: Mapping[str, Any] | None, path: str, default: Any = None) -> Any
 def paragraph(text: str, indent: int = 0, first: str = "", style: str = "") -> Iterator[Line]:
     """Text wrapped at the width. `first` stands before the first line, within the indent."""
     start = first.ljust(indent)
-    for part in _WHOLE.sub(lambda match: match[0].replace(" ", _BLANK), text).split("\n"):
+    for part in WHOLE.sub(lambda match: match[0].replace(" ", _BLANK), text).split("\n"):
         wrapped = textwrap.wrap(part, WIDTH - indent, break_long_words=False, break_on_hyphens=False) or [""]
         for piece in wrapped:
             yield Line((start + piece.replace(_BLANK, " ")).rstrip(), style)

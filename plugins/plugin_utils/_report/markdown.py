@@ -10,7 +10,11 @@ from typing import Any
 from ansible_collections.gb10.cluster.plugins.module_utils._words import listing
 
 from .commands import what_would_run
-from .findings import SIGNS, verdict
+from .community import about, dated, excerpt, provider
+from .drift import moment, sign, told
+from .equality import brief
+from .findings import SIGNS
+from .following import verdict
 from .lines import Line, dig
 from .nodes import node_block
 from .recon import order, wish
@@ -29,15 +33,18 @@ def _document(document: Mapping[str, Any]) -> Iterator[str]:
     plan = document.get("plan")
     yield f"# {_TITLES[document['kind']]}: {dig(plan, 'model.repo', 'GB10 nodes')}"
     yield ""
-    yield f"Made by gb10.cluster at {document.get('generated') or 'an unknown time'}."
+    yield f"Made by gb10.cluster at {moment(document.get('generated') or '')}."
     if plan:
         yield ""
         yield from _texts(wish(plan))
         yield ""
-        yield verdict(document["findings"], document["ok"]).text.replace(" Nothing was changed.", "")
+        yield verdict(document).text.replace(" Nothing was changed.", "")
     yield from _results(document)
     yield from _nodes(document)
     yield from _findings(document["findings"])
+    yield from _equality(document)
+    yield from _drift(document)
+    yield from _community(document)
     if plan:
         yield from ["", "## What runs", "", "```text"]
         yield from _texts(list(what_would_run(plan))[2:])
@@ -93,6 +100,47 @@ def _findings(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 yield f"- {name}: {finding[name]}"
         if finding.get("evidence"):
             yield f"- evidence: {listing([f'`{key}`' for key in finding['evidence']])}"
+
+
+def _equality(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = document.get("equality") or []
+    if not rows:
+        return
+    hosts = list(rows[0]["values"])
+    words = {True: "equal", False: "**different**", None: "not known"}
+    yield from ["", "## The same on all nodes", ""]
+    yield f"| what | {' | '.join(_cell(host) for host in hosts)} | compared |"
+    yield "| --- |" + " --- |" * (len(hosts) + 1)
+    for row in rows:
+        values = [_cell(brief(value)) if (value := row["values"].get(host)) is not None else "not known" for host in hosts]
+        yield f"| {row['what']} | {' | '.join(values)} | {words[row['equal']]} |"
+
+
+def _drift(document: Mapping[str, Any]) -> Iterator[str]:
+    record = document.get("drift")
+    if not record:
+        return
+    yield from ["", f"## Since {moment(record['since'])}", ""]
+    for change in record["changes"]:
+        where = f"{change['node']}: " if change["node"] else ""
+        yield f"- `{sign(change)}` {where}{change['what']}{told(change)}"
+    if not record["changes"]:
+        yield "No change worth telling."
+
+
+def _community(document: Mapping[str, Any]) -> Iterator[str]:
+    record = document.get("community")
+    if not record:
+        return
+    yield from ["", "## Reports by others, not verified", "", provider(record)]
+    for entry in record.get("entries") or []:
+        yield from ["", f"- {entry.get('title') or 'Untitled'} ({dated(entry)}): {entry.get('url', '')}"]
+        notes = [note for note in (about(entry), excerpt(entry)) if note]
+        yield from (f"  {note}" for note in notes)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _texts(lines: Iterator[Line] | Sequence[Line]) -> Iterator[str]:

@@ -23,13 +23,13 @@ def node_block(host: str, node: Mapping[str, Any] | None, plan: Mapping[str, Any
     if node is None:
         yield Line("  did not answer", "block")
         return
-    yield from labelled("system", _system(node))
+    yield from labelled("system", system(node))
     yield from labelled("GPU", gpu(node.get("gpu")))
     yield from memory_lines(node)
     yield from rail_lines(node.get("ports"))
-    yield from labelled("docker", _docker(node.get("docker")))
-    yield from labelled("model", _model(node.get("models"), plan))
-    yield from labelled("disk", _disk(node))
+    yield from labelled("docker", docker_words(node.get("docker")))
+    yield from labelled("model", model_words(node.get("models"), plan))
+    yield from labelled("disk", disk_words(node))
     for entry in node.get("deployments") or []:
         yield from labelled("found", f"{entry.get('kind', 'a deployment')} in {entry.get('path', '?')}")
     yield from _unread(node.get("unread") or {})
@@ -41,23 +41,23 @@ def heading(host: str, node: Mapping[str, Any] | None, plan: Mapping[str, Any] |
     if rank is not None:
         parts.append(f"rank {rank}{', head' if dig(plan, 'head') == host else ''}")
     if node is not None:
-        parts.append(_product(node.get("product") or {}))
+        parts.append(product(node.get("product") or {}))
     return Line(" · ".join(part for part in parts if part), "title")
 
 
-def _product(product: Mapping[str, Any]) -> str:
-    name = str(product.get("product") or product.get("family") or "").replace("_", " ")
-    vendor = str(product.get("vendor") or "")
+def product(record: Mapping[str, Any]) -> str:
+    name = str(record.get("product") or record.get("family") or "").replace("_", " ")
+    vendor = str(record.get("vendor") or "")
     if vendor and vendor.split()[0].lower() not in name.lower():
         name = f"{vendor} {name}".strip()
-    release = product.get("dgx_release")
+    release = record.get("dgx_release")
     notes = [f"DGX OS {release}"] if release else []
-    if product.get("gb10") is False:
+    if record.get("gb10") is False:
         notes.append("not a GB10")
     return f"{name} ({', '.join(notes)})" if notes and name else name or ", ".join(notes)
 
 
-def _system(node: Mapping[str, Any]) -> str:
+def system(node: Mapping[str, Any]) -> str:
     parts = [str(node.get("os") or "unknown system")]
     if node.get("kernel"):
         parts.append(f"kernel {node['kernel']}" + (f" ({node['machine']})" if node.get("machine") else ""))
@@ -106,14 +106,14 @@ def memory_lines(node: Mapping[str, Any]) -> Iterator[Line]:
 
 def holders(rows: Sequence[Mapping[str, Any]]) -> str:
     """The largest first, in GiB, which the line has said before."""
-    shown = [f"{_holder(row)} {row['memory'] / GIB:.1f}" for row in rows[:_SHOWN_HOLDERS]]
+    shown = [f"{holder(row)} {row['memory'] / GIB:.1f}" for row in rows[:_SHOWN_HOLDERS]]
     rest = rows[_SHOWN_HOLDERS:]
     if rest:
         shown.append(f"{len(rest)} more {sum(row['memory'] for row in rest) / GIB:.1f}")
     return ", ".join(shown)
 
 
-def _holder(row: Mapping[str, Any]) -> str:
+def holder(row: Mapping[str, Any]) -> str:
     name = str(row.get("name", "?"))
     pids = row.get("pids") or []
     return f"{name} (pid {pids[0]})" if row.get("kind") == "process" and pids else name
@@ -154,7 +154,7 @@ def rail(port: Mapping[str, Any], width: int) -> str:
     return "  ".join(parts)
 
 
-def _docker(docker: Mapping[str, Any] | None) -> str:
+def docker_words(docker: Mapping[str, Any] | None) -> str:
     if docker is None:
         return "could not be read"
     if not docker.get("available"):
@@ -167,7 +167,7 @@ def _docker(docker: Mapping[str, Any] | None) -> str:
     return ", ".join(parts)
 
 
-def _model(models: Mapping[str, Any] | None, plan: Mapping[str, Any] | None) -> str:
+def model_words(models: Mapping[str, Any] | None, plan: Mapping[str, Any] | None) -> str:
     """The model that the plan wants, then how many others there are."""
     wanted = dig(plan, "model.repo")
     if models is None:
@@ -197,7 +197,7 @@ def _completeness(row: Mapping[str, Any], revision: str | None) -> str:
     return f"incomplete, {amount} there" + (f", {listing(notes)}" if notes else "")
 
 
-def _disk(node: Mapping[str, Any]) -> str:
+def disk_words(node: Mapping[str, Any]) -> str:
     entries = [entry for entry in node.get("disk") or [] if entry.get("free") is not None]
     if not entries:
         return "could not be read"

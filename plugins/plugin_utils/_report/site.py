@@ -4,27 +4,28 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.gb10.cluster.plugins.module_utils._words import listing, shorten
 
+from .drift import drift_lines
 from .findings import finding_lines
-from .lines import Line, dig, gap, labelled, shell
+from .following import site_steps
+from .lines import Line, dig, gap, labelled
 from .recon import order
 from .speed import speed_lines
 
 
-def site(document: Mapping[str, Any]) -> list[Line]:
+def site(document: Mapping[str, Any], diff: bool = False) -> list[Line]:
     """All lines."""
-    return list(_site(document))
+    return list(_site(document, diff))
 
 
-def _site(document: Mapping[str, Any]) -> Iterator[Line]:
+def _site(document: Mapping[str, Any], diff: bool) -> Iterator[Line]:
     plan, results = document.get("plan") or {}, document["results"]
     yield from finding_lines([finding for finding in document["findings"] if finding.get("severity") != "info" and not finding.get("accepted")])
+    yield from drift_lines(document, diff)
     yield gap()
     completion = results.get("completion")
     if not completion:
@@ -60,34 +61,9 @@ def no_answer(plan: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[L
 
 def wishes(document: Mapping[str, Any], url: str) -> Iterator[Line]:
     """One command for each."""
-    plan, results, commands = document.get("plan") or {}, document["results"], document.get("commands") or {}
-    model = dig(plan, "model.served_name") or next(iter(results.get("models") or []), "")
-    keyed = bool(dig(plan, "endpoint.api_key", False))
     yield gap()
     yield Line("Next", "title")
-    yield Line("  Ask it:")
-    yield from shell(curl(url, model, keyed), indent=4)
-    yield Line("  From Python:")
-    for text in python(url, model, keyed):
-        yield Line(f"    {text}", "command")
-    for label, name in (("See how it is:", "status"), ("Stop it, and keep everything:", "stop"), ("Remove it, and keep the model:", "teardown")):
-        if commands.get(name):
-            yield Line(f"  {label}")
-            yield from shell(shlex.split(commands[name]), indent=4)
-
-
-def curl(url: str, model: str, keyed: bool) -> Sequence[str]:
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello!"}]}, separators=(",", ":"))
-    key = ["-H", "Authorization: Bearer YOUR_KEY"] if keyed else []
-    return ["curl", f"{url}/chat/completions", "-H", "Content-Type: application/json", *key, "-d", body]
-
-
-def python(url: str, model: str, keyed: bool) -> list[str]:
-    key = "YOUR_KEY" if keyed else "none"
-    return [
-        "from openai import OpenAI",
-        f'client = OpenAI(base_url="{url}", api_key="{key}")',
-        'question = [{"role": "user", "content": "Hello!"}]',
-        f'answer = client.chat.completions.create(model="{model}", messages=question)',
-        "print(answer.choices[0].message.content)",
-    ]
+    for step in site_steps(document, url):
+        yield Line(f"  {step.title}:")
+        for text in step.lines:
+            yield Line(f"    {text}", "command")

@@ -6,26 +6,26 @@ from __future__ import annotations
 
 import datetime
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.gb10.cluster.plugins.module_utils._words import count, duration
 
-from .findings import blocking
-from .lines import Line, dig, gap, labelled, shell
+from .drift import drift_lines
+from .following import status_steps, step_lines
+from .lines import Line, dig, gap, labelled
 from .nodes import heading, memory_lines
 from .recon import order
 from .site import no_answer, said
 from .speed import measured
 
 
-def status(document: Mapping[str, Any]) -> list[Line]:
+def status(document: Mapping[str, Any], diff: bool = False) -> list[Line]:
     """All lines."""
-    return list(_status(document))
+    return list(_status(document, diff))
 
 
-def _status(document: Mapping[str, Any]) -> Iterator[Line]:
+def _status(document: Mapping[str, Any], diff: bool) -> Iterator[Line]:
     plan, results = document.get("plan") or {}, document["results"]
     for host in order(document):
         node = document["nodes"].get(host)
@@ -37,6 +37,7 @@ def _status(document: Mapping[str, Any]) -> Iterator[Line]:
         yield from memory_lines(node)
         yield from _containers(node, (dig(plan, "nodes", {}).get(host) or {}).get("containers") or [])
         yield from _units(node)
+    yield from drift_lines(document, diff)
     yield gap()
     completion = results.get("completion")
     if completion:
@@ -46,7 +47,7 @@ def _status(document: Mapping[str, Any]) -> Iterator[Line]:
         yield from labelled("speed", measured(completion))
     else:
         yield from no_answer(plan, results)
-    yield from _closing(document, bool(completion))
+    yield from step_lines(status_steps(document))
 
 
 def _containers(node: Mapping[str, Any], planned: list[Mapping[str, Any]]) -> Iterator[Line]:
@@ -88,25 +89,13 @@ def parse_time(text: str) -> float | None:
 def _units(node: Mapping[str, Any]) -> Iterator[Line]:
     ours = [unit for unit in node.get("units") or [] if str(unit.get("name", "")).startswith("gb10-")]
     for unit in ours:
-        active = str(unit.get("active", "unknown"))
-        style = {"active": "ok", "failed": "block"}.get(active, "warn")
-        enabled = "starts at boot" if str(unit.get("enabled", "")).startswith("enabled") else "does not start at boot"
-        yield from labelled("unit", f"{unit['name']}: {active} ({unit.get('sub', '?')}), {enabled}", style=style)
+        style = {"active": "ok", "failed": "block"}.get(str(unit.get("active")), "warn")
+        yield from labelled("unit", unit_words(unit), style=style)
     if not ours:
         yield from labelled("unit", "none of ours")
 
 
-def _closing(document: Mapping[str, Any], answered: bool) -> Iterator[Line]:
-    commands = document.get("commands") or {}
-    if answered:
-        wanted = ("stop", "Next: stop it, and keep everything")
-    elif any(container.get("running") for node in document["nodes"].values() for container in dig(node, "docker.ours", [])):
-        wanted = ("status", "Next: it may still be starting (docker logs -f gb10-vllm tells); ask again in a minute")
-    elif blocking(document["findings"]):
-        wanted = ("recon", "Next: see what stands in the way")
-    else:
-        wanted = ("site", "Next: bring it up again")
-    if commands.get(wanted[0]):
-        yield gap()
-        yield Line(wanted[1], "title")
-        yield from shell(shlex.split(commands[wanted[0]]), indent=4)
+def unit_words(unit: Mapping[str, Any]) -> str:
+    """gb10-vllm.service: active (running), starts at boot"""
+    enabled = "starts at boot" if str(unit.get("enabled", "")).startswith("enabled") else "does not start at boot"
+    return f"{unit.get('name')}: {unit.get('active', 'unknown')} ({unit.get('sub', '?')}), {enabled}"

@@ -1,11 +1,12 @@
 # Copyright (c) 2026 the gb10.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report in Ansible itself: facts of a play in, a screen and two files out, nothing in check mode."""
+"""The report in Ansible itself: facts of a play in, a screen and three files out, nothing in check mode; what changed since the last time."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.gb10.cluster.plugins.action.report import command_lines, playbook, repeated
+from ansible_collections.gb10.cluster.plugins.action import report
+from ansible_collections.gb10.cluster.plugins.action.report import PLAYBOOKS, ROOT, collection_version, command_lines, playbook, repeated
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugin_utils"))
 
@@ -56,13 +58,13 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_screen_and_two_files(project: Path, collections_path: Path) -> None:
+def test_a_screen_and_three_files(project: Path, collections_path: Path) -> None:
     out = play(project, collections_path, "-e", f"gb10_api_key={SECRET} gb10_recipe=qwen3.5-122b-a10b-fp8", "-e", "gb10_report_dir={{ 'here' }}/r")
     assert "spark-head · rank 0, head · NVIDIA DGX Spark" in out
     assert "spark-worker · rank 1" in out
     assert "✗ memory.occupied on spark-head" in out
-    assert "\nThe report: here/r/report.json and here/r/report.md\n" in out
-    assert "files=2 ok=False changed=False" in out
+    assert "\nThe report: here/r/report.json, here/r/report.md and here/r/report.html\n" in out
+    assert "files=3 ok=False changed=False" in out
     # The inventory and the recipe of this run are said again, the key is not.
     assert "    ansible-playbook site.yml -i hosts.yml -e gb10_recipe=qwen3.5-122b-a10b-fp8 \\" in out
     assert "ok=3    changed=0" in out
@@ -71,8 +73,13 @@ def test_a_screen_and_two_files(project: Path, collections_path: Path) -> None:
     assert document["nodes"][HEAD]["memory"]["total"] > 0
     text = (project / "here" / "r" / "report.md").read_text()
     assert text.startswith("# What was found: Qwen/Qwen3.5-122B-A10B-FP8\n")
-    assert SECRET not in out + text + json.dumps(document)
-    assert sorted(os.listdir(project / "here" / "r")) == ["report.json", "report.md"]
+    html = (project / "here" / "r" / "report.html").read_text()
+    assert html.startswith("<!DOCTYPE html>")
+    assert "vllm_node" in html
+    assert SECRET not in out + text + html + json.dumps(document)
+    assert sorted(os.listdir(project / "here" / "r")) == ["report.html", "report.json", "report.md"]
+    assert document["version"] == collection_version()
+    assert "Since" not in out
 
 
 def test_check_mode_says_all_and_writes_nothing(project: Path, collections_path: Path) -> None:
@@ -82,6 +89,53 @@ def test_check_mode_says_all_and_writes_nothing(project: Path, collections_path:
     assert "Check mode: no report was written to reports." in out
     assert "files=0 ok=False changed=False" in out
     assert sorted(os.listdir(project)) == before
+
+
+def change(project: Path) -> None:
+    """Between two runs somebody stopped a container and updated the kernel."""
+    facts = json.loads((project / f"{HEAD}.json").read_text())
+    facts["kernel"]["release"] = "7.0.0-1019-nvidia"
+    facts["workloads"] = [row for row in facts["workloads"] if row["name"] != "reranker"]
+    (project / f"{HEAD}.json").write_text(json.dumps(facts))
+
+
+def test_what_changed_since_the_last_report(project: Path, collections_path: Path) -> None:
+    play(project, collections_path)
+    first = json.loads((project / "reports" / "report.json").read_text())
+    change(project)
+    # Check mode compares as well, and leaves the last report where it is.
+    out = play(project, collections_path, "--check")
+    assert re.search(r"\nSince 20\d\d-\d\d-\d\d \d\d:\d\d: 2 changes; --diff shows them\.\n", out)
+    assert json.loads((project / "reports" / "report.json").read_text()) == first
+    out = play(project, collections_path, "--diff")
+    assert "  ~ spark-head: kernel: 6.17.0-1014-nvidia → 7.0.0-1019-nvidia\n  - spark-head: holder reranker is gone (3.0 GiB)\n" in out
+    document = json.loads((project / "reports" / "report.json").read_text())
+    assert document["drift"]["since"] == first["generated"]
+    assert len(document["drift"]["changes"]) == 2
+    assert "no change worth telling" in play(project, collections_path)
+    assert sorted(os.listdir(project / "reports")) == ["report.html", "report.json", "report.md"]
+
+
+def test_a_file_that_is_no_report_is_said_and_kept(project: Path, collections_path: Path) -> None:
+    (project / "reports").mkdir()
+    (project / "reports" / "report.json").write_text("half a repo")
+    out = play(project, collections_path, "--check")
+    assert "it is not JSON, or not all of it." in out
+    assert os.listdir(project / "reports") == ["report.json"]
+    out = play(project, collections_path)
+    assert "The file report.json that was in reports is report.json.1 now." in out
+    assert (project / "reports" / "report.json.1").read_text() == "half a repo"
+    assert json.loads((project / "reports" / "report.json").read_text())["kind"] == "recon"
+
+
+def test_a_report_that_is_built_otherwise_is_said_and_replaced(project: Path, collections_path: Path) -> None:
+    play(project, collections_path)
+    document = json.loads((project / "reports" / "report.json").read_text())
+    document["nodes"][HEAD]["ports"] = "none"
+    (project / "reports" / "report.json").write_text(json.dumps(document))
+    out = play(project, collections_path)
+    assert "The previous report in reports is not built like ours, so nothing is compared with it." in out
+    assert "Since" not in out
 
 
 def test_a_directory_that_cannot_be_written_is_one_clear_error(project: Path, collections_path: Path) -> None:
@@ -117,3 +171,16 @@ def test_command_lines(tmp_path: Path) -> None:
     assert lines["site"] == """ansible-playbook site.yml -i inv -i /elsewhere/inv -e '{"gb10_reclaim": ["a"]}'"""
     assert lines["status"] == "ansible-playbook playbooks/status.yml -i inv -i /elsewhere/inv"
     assert command_lines(str(tmp_path), [], [])["site"] == "ansible-playbook site.yml"
+
+
+def test_only_playbooks_that_there_are_are_offered(tmp_path: Path) -> None:
+    there = {path.stem for path in (ROOT / "playbooks").glob("*.yml")}
+    assert set(command_lines(str(tmp_path), [], [])) == set(PLAYBOOKS) & there
+
+
+def test_the_version_is_that_of_the_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert collection_version() == yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"]
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    assert collection_version() == ""
+    (tmp_path / "MANIFEST.json").write_text(json.dumps({"collection_info": {"version": "9.8.7"}}))
+    assert collection_version() == "9.8.7"
