@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONUNBUFFERED := 1
 LAB := molecule/lab/lab.py
 
-.PHONY: help setup lab lab-down demo test lint unit scenarios both-ends build clean
+.PHONY: help setup lab lab-down demo test lint unit browser scenarios both-ends bench build clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -27,7 +27,7 @@ lab-down: ## Take the lab away; images and model stay cached
 demo: setup host ## The whole story, from nothing to an answered question
 	@tools/demo.sh
 
-test: setup host lint unit scenarios both-ends ## All that CI runs
+test: setup host lint unit browser scenarios both-ends ## All that CI runs
 
 lint: setup ## Linters and types, no skips
 	@ruff check .
@@ -39,11 +39,19 @@ lint: setup ## Linters and types, no skips
 unit: setup ## Parsers, planner, rules, modules
 	@pytest tests/unit
 
+browser: setup ## The report's page in a headless browser
+	@tools/browser.sh
+	@pytest tests/browser
+
 scenarios: setup host ## The product against the lab
 	@tools/scenarios.sh
 
 both-ends: setup host ## A second run of site.yml with the newest ansible-core, where a Python for it is found
 	@tools/both-ends.sh
+
+bench: setup host ## How fast, in ratios; writes docs/benchmarks.md
+	@python3 $(LAB) up
+	@.venv/bin/python tests/benchmarks/recon/measure.py
 
 build: setup ## The collection's archive
 	@ansible-galaxy collection build --force

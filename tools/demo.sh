@@ -8,7 +8,7 @@ chapter() { printf '\n\033[1m━━ %s\033[0m\n\n' "$*"; }
 type_it() { printf '\033[2m$ %s\033[0m\n' "$*"; }
 
 chapter "0. Two Sparks as their owner left them"
-python3 molecule/lab/lab.py reset
+python3 molecule/lab/lab.py reset --head spark-used --worker spark
 python3 molecule/lab/lab.py status
 
 chapter "1. Survey: what is there, who holds the memory, what would block"

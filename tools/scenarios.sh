@@ -9,6 +9,10 @@ for scenario in recon site; do
   printf '\n━━ scenario %s\n' "$scenario"
   molecule reset --scenario-name "$scenario"
   molecule test --scenario-name "$scenario" --destroy never
+  if [ "$scenario" = recon ]; then
+    printf '\n━━ machines with one fault each\n'
+    pytest tests/testinfra/degraded
+  fi
   passed=$((passed + 1))
 done
 printf '\nscenarios: %d passed, 0 failed\n' "$passed"

@@ -16,16 +16,30 @@ _SECRET_FIELD = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|(?:API|ACCE
 _SECRET_OPTION = re.compile(r"^--?[\w-]*(?:token|api-?key|secret|password|passwd)$", re.IGNORECASE)
 _SECRET_OPTION_VALUE = re.compile(r"^(--?[\w-]*(?:token|api-?key|secret|password|passwd)=).+$", re.IGNORECASE | re.DOTALL)
 
+_SERIAL_LINE = "Serial Number|Asset Tag|UUID|GPU UUID|sn|password|psk"
+
 # Value patterns, for text of any tool. The order matters: blocks first, then names, then bare tokens.
 _TEXT = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), REDACTED),
+    # Of a line that is nothing but a serial number all of it goes, blanks and all: dmidecode, nvidia-smi -q, nvme id-ctrl; passwords in YAML.
+    (re.compile(rf"^([ \t]*(?:[A-Za-z]+ )?(?:{_SERIAL_LINE})[ \t]*: *)\S.*$", re.MULTILINE), rf"\g<1>{REDACTED}"),
     (re.compile(r"(serial[ _]?(?:number|no)?[\"']?[ \t]*[:=][ \t]*[\"']?)[^\s\"',]+", re.IGNORECASE), rf"\g<1>{REDACTED}"),
     (re.compile(r"(\b\w*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD)\w*=)[^\s\"'\\,]+"), rf"\g<1>{REDACTED}"),
     (re.compile(r"(--?[\w-]*(?:token|api-?key|secret|password|passwd)[= ])[^\s\"'\\]+"), rf"\g<1>{REDACTED}"),
     (re.compile(r"(\bBearer\s+)[^\s\"'\\]+", re.IGNORECASE), rf"\g<1>{REDACTED}"),
     (re.compile(r"\b(?:hf_|nvapi-|ghp_|gho_|glpat-|sk-(?:proj-|ant-)?)[A-Za-z0-9_]{16,}"), REDACTED),
+    (re.compile(r"\b(?:AKIA[A-Z0-9]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})"), REDACTED),
     (re.compile(r"(://[^/\s:@\"']+:)[^/\s@\"']+@"), rf"\g<1>{REDACTED}@"),
 )
+
+
+# Files that hold a serial number and nothing else.
+_SERIAL_FILE = re.compile(r"(?:^|/|_)(?:serial|uuid|vpd|asset_tag)$")
+
+
+def redact_file(path: str, content: str) -> str:
+    """A file's content; there are files whose name is all that says what stands in them."""
+    return f"{REDACTED}\n" if _SERIAL_FILE.search(path) and content.strip() else redact_text(content)
 
 
 def redact_text(text: str) -> str:

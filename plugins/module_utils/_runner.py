@@ -13,6 +13,8 @@ import fnmatch
 import glob
 import json
 import os
+import re
+import secrets
 import sys
 import threading
 import time
@@ -21,13 +23,19 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed, RecordingError, TimedOut, Unavailable
-from ansible_collections.gb10.cluster.plugins.module_utils._redact import redact_text
+from ansible_collections.gb10.cluster.plugins.module_utils._pseudonyms import Pseudonyms
+from ansible_collections.gb10.cluster.plugins.module_utils._redact import redact_file, redact_text
 
 SCHEMA = "gb10-recording/1"
 NO_SUCH_FILE = os.strerror(errno.ENOENT)
+NOT_RECORDED = "not in the recording"
 ENVIRON = "/proc/self/environ"
-# The variables that facts are made of; no other one is read, so that no other one can end in a recording.
-VARIABLES = ("HF_HOME", "HOME", "SSH_CONNECTION", "SUDO_USER", "USER")
+# The variables that facts are made of, beside HF_* without the secret ones; no other one is read, so that none can end in a recording.
+VARIABLES = ("HOME", "SSH_CONNECTION", "SUDO_USER", "USER")
+_HF_VARIABLE = re.compile(r"^HF_\w+$")
+_SECRET_VARIABLE = re.compile(r"TOKEN|KEY|SECRET|PASSWORD", re.IGNORECASE)
+# Tools that may get stuck in the kernel: one process of them at a time, and none any more after the first that did not answer.
+_STICKY = frozenset({"nvidia-smi"})
 # Exit codes of coreutils' timeout and of shells; in a recording they mean the same.
 TIMEOUT_RC = 124
 NOT_FOUND_RC = 127
@@ -38,6 +46,12 @@ _CHUNK = 64 * 1024  # bytes; a file below /proc/sys allocates as much as it is a
 _FILE_LIMIT = 64 * 1024 * 1024  # bytes
 
 T = TypeVar("T")
+Reduce = Callable[[str], str]
+
+
+def wanted(name: str) -> bool:
+    """Whether a variable may be read at all."""
+    return name in VARIABLES or (_HF_VARIABLE.match(name) is not None and not _SECRET_VARIABLE.search(name))
 
 
 @dataclass(frozen=True)
@@ -59,17 +73,17 @@ class FileResult:
 class Runner(Protocol):
     source: str
 
-    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
-        """Run a command; `timeout` in seconds."""
+    def command(self, argv: Sequence[str], timeout: float, reduce: Reduce | None = None) -> CommandResult:
+        """Run a command; `timeout` in seconds. `reduce` shortens what a recording has to hold of its standard output."""
 
-    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+    def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         """Read a file. `reduce` shortens what a recording has to hold."""
 
     def glob(self, pattern: str) -> list[str]:
         """Existing paths, sorted."""
 
     def environment(self) -> Mapping[str, str]:
-        """Those of VARIABLES that are set for this session."""
+        """Those variables of this session that are `wanted`."""
 
 
 class Module(Protocol):
@@ -120,8 +134,28 @@ class LiveRunner:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._timeout = module.get_bin_path("timeout")
+        self._turns = {tool: threading.Lock() for tool in _STICKY}
+        self._stuck: set[str] = set()
 
-    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
+    def command(self, argv: Sequence[str], timeout: float, reduce: Reduce | None = None) -> CommandResult:
+        turn = self._turns.get(argv[0])
+        if turn is None:
+            return self._command(argv, timeout, reduce)
+        started = time.monotonic()
+        if not turn.acquire(timeout=timeout):
+            raise TimedOut(f"{argv[0]}: not asked, another call of it gave no answer in {timeout:.0f} s")
+        try:
+            left = timeout - (time.monotonic() - started)
+            if argv[0] in self._stuck or left <= 0:
+                raise TimedOut(f"{argv[0]}: not asked, another call of it gave no answer in {timeout:.0f} s")
+            return self._command(argv, left, reduce)
+        except TimedOut:
+            self._stuck.add(argv[0])
+            raise
+        finally:
+            turn.release()
+
+    def _command(self, argv: Sequence[str], timeout: float, reduce: Reduce | None) -> CommandResult:
         # The interpreter that runs this module is the one whose packages other modules will see.
         program = sys.executable if argv[0] == "python3" else self._module.get_bin_path(argv[0])
         if program is None:
@@ -139,7 +173,8 @@ class LiveRunner:
         seconds = time.monotonic() - started
         if rc in (TIMEOUT_RC, *_KILLED) and seconds >= timeout:
             raise TimedOut(f"{argv[0]}: no answer in {timeout:.0f} s")
-        return CommandResult(tuple(argv), rc, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"), round(seconds, 3))
+        output = stdout.decode("utf-8", "replace")
+        return CommandResult(tuple(argv), rc, reduce(output) if reduce else output, stderr.decode("utf-8", "replace"), round(seconds, 3))
 
     def _run(self, args: list[str]) -> tuple[int, bytes, bytes]:
         return self._module.run_command(
@@ -150,7 +185,7 @@ class LiveRunner:
             environ_update={"LC_ALL": "C.UTF-8", "LANGUAGE": "C"},
         )
 
-    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+    def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         try:
             content = _content(path).decode("utf-8", "replace")
         except OSError as error:
@@ -161,7 +196,7 @@ class LiveRunner:
         return sorted(glob.glob(pattern))
 
     def environment(self) -> Mapping[str, str]:
-        found = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        found = {name: value for name, value in os.environ.items() if wanted(name)}
         if "SSH_CONNECTION" not in found:
             found.update(self._session())
         return found
@@ -195,7 +230,7 @@ def _content(path: str) -> bytes:
 def _variables(environ: str) -> Iterator[tuple[str, str]]:
     for entry in environ.split("\0"):
         name, separator, value = entry.partition("=")
-        if separator and name in VARIABLES:
+        if separator and wanted(name):
             yield name, value
 
 
@@ -209,6 +244,9 @@ class RecordedRunner:
         self._files: dict[str, Mapping[str, Any]] = {}
         if not isinstance(recording, Mapping) or recording.get("schema") != SCHEMA:
             raise RecordingError(f"not a {SCHEMA} file")
+        reason = recording.get("unreachable")
+        #: Why the node could not be recorded, where it could not.
+        self.unreachable = str(reason) if reason else None
         for entry in recording.get("entries") or []:
             try:
                 if entry["kind"] == "command":
@@ -218,21 +256,22 @@ class RecordedRunner:
             except (KeyError, TypeError) as error:
                 raise RecordingError(f"{SCHEMA}: an entry without kind, argv or path") from error
 
-    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
+    def command(self, argv: Sequence[str], timeout: float, reduce: Reduce | None = None) -> CommandResult:
         entry = self._commands.get(tuple(argv))
         if entry is None:
-            raise Unavailable(f"{argv[0]}: not in the recording")
+            raise Unavailable(f"{argv[0]}: {NOT_RECORDED}")
         rc, seconds = int(entry.get("rc") or 0), float(entry.get("seconds") or 0)
         if rc == TIMEOUT_RC:
-            raise TimedOut(f"{argv[0]}: no answer in {seconds:.0f} s")
+            raise TimedOut(entry.get("stderr") or f"{argv[0]}: no answer in {seconds:.0f} s")
         if rc == NOT_FOUND_RC:
             raise Unavailable(entry.get("stderr") or f"{argv[0]}: not found")
-        return CommandResult(tuple(argv), rc, entry.get("stdout") or "", entry.get("stderr") or "", seconds)
+        output = entry.get("stdout") or ""
+        return CommandResult(tuple(argv), rc, reduce(output) if reduce else output, entry.get("stderr") or "", seconds)
 
-    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+    def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         entry = self._files.get(path)
         if entry is None:
-            return FileResult(path, None, "not in the recording")
+            return FileResult(path, None, NOT_RECORDED)
         content = entry.get("content")
         if content is None:
             return FileResult(path, None, entry.get("error") or "cannot be read")
@@ -254,43 +293,55 @@ class RecordedRunner:
 
 
 class Recorder:
-    """A runner that remembers what another one saw."""
+    """A runner that remembers what another one saw, without secrets and under pseudonyms; see `Pseudonyms` for the salt."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, salt: str | None = None) -> None:
         self.source = runner.source
         self._runner = runner
+        self._pseudonyms = Pseudonyms(secrets.token_hex(32) if salt is None else salt)
         self._lock = threading.Lock()
         self._entries: dict[tuple[str, ...], dict[str, Any]] = {}
 
-    def command(self, argv: Sequence[str], timeout: float) -> CommandResult:
+    def command(self, argv: Sequence[str], timeout: float, reduce: Reduce | None = None) -> CommandResult:
         try:
-            result = self._runner.command(argv, timeout)
-        except TimedOut:
-            self._keep(("command", *argv), _command_entry(CommandResult(tuple(argv), TIMEOUT_RC, "", "", timeout)))
+            result = self._runner.command(argv, timeout, reduce)
+        except TimedOut as error:
+            self._keep_command(CommandResult(tuple(argv), TIMEOUT_RC, "", str(error), timeout))
             raise
         except Unavailable as error:
-            self._keep(("command", *argv), _command_entry(CommandResult(tuple(argv), NOT_FOUND_RC, "", str(error), 0.0)))
+            self._keep_command(CommandResult(tuple(argv), NOT_FOUND_RC, "", str(error), 0.0))
             raise
-        self._keep(("command", *argv), _command_entry(result))
+        self._keep_command(result)
         return result
 
-    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+    def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         result = self._runner.file(path, reduce)
-        outcome = {"error": result.error} if result.content is None else {"content": redact_text(result.content)}
-        self._keep(("file", path), {"kind": "file", "path": path, **outcome})
+        if result.content is None:
+            self._keep_file(path, error=result.error)
+        else:
+            self._keep_file(path, content=self._pseudonyms.text(redact_file(path, result.content)))
         return result
 
     def glob(self, pattern: str) -> list[str]:
         paths = self._runner.glob(pattern)
         for path in paths:
-            self._keep(("file", path), {"kind": "file", "path": path, "error": "not read"}, replace=False)
+            self._keep_file(path, replace=False, error="not read")
         return paths
 
     def environment(self) -> Mapping[str, str]:
         variables = self._runner.environment()
-        content = "".join(f"{name}={value}\0" for name, value in sorted(variables.items()))
-        self._keep(("file", ENVIRON), {"kind": "file", "path": ENVIRON, "content": content})
+        content = "".join(f"{name}={self._pseudonyms.text(redact_text(value))}\0" for name, value in sorted(variables.items()))
+        self._keep_file(ENVIRON, content=content)
         return variables
+
+    def _keep_file(self, path: str, replace: bool = True, **outcome: str | None) -> None:
+        self._keep(("file", path), {"kind": "file", "path": self._pseudonyms.text(path), **outcome}, replace)
+
+    def _keep_command(self, result: CommandResult) -> None:
+        texts = {"stdout": result.stdout, "stderr": result.stderr}
+        hidden = {name: self._pseudonyms.text(redact_text(text)) for name, text in texts.items()}
+        argv = [self._pseudonyms.text(word) for word in result.argv]
+        self._keep(("command", *result.argv), {"kind": "command", "argv": argv, "rc": result.rc, **hidden, "seconds": result.seconds})
 
     def _keep(self, key: tuple[str, ...], entry: dict[str, Any], replace: bool = True) -> None:
         with self._lock:
@@ -301,17 +352,6 @@ class Recorder:
         """The recording so far, in an order that does not depend on which probe was faster."""
         with self._lock:
             return {"schema": SCHEMA, "host": host, "entries": [self._entries[key] for key in sorted(self._entries)]}
-
-
-def _command_entry(result: CommandResult) -> dict[str, Any]:
-    return {
-        "kind": "command",
-        "argv": list(result.argv),
-        "rc": result.rc,
-        "stdout": redact_text(result.stdout),
-        "stderr": redact_text(result.stderr),
-        "seconds": result.seconds,
-    }
 
 
 def load_recording(path: str) -> RecordedRunner:

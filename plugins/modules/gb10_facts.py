@@ -28,6 +28,7 @@ options:
   timeout:
     description:
       - Seconds that a single probe may take. The probes run at the same time, so this is about the module's own bound, too.
+      - A tool that cannot be killed, as C(nvidia-smi) stuck in the kernel, is left behind and not asked again.
     type: float
     default: 10
   hf_home:
@@ -42,9 +43,16 @@ options:
   record:
     description:
       - A file to write on the node, in the format C(gb10-recording/1), with all that the probes saw.
-      - Secrets and serial numbers are left out. The file is readable by its owner only.
+      - Secrets and serial numbers are left out; MAC addresses, public IP addresses and SSH host keys stand under pseudonyms, see O(record_salt).
+        Private addresses, host and user names stay. The file is readable by its owner only.
       - Writing it does not count as a change. In check mode it is not written.
     type: path
+  record_salt:
+    description:
+      - What the pseudonyms in the file of O(record) are made with. With the same salt for all nodes of a run, one node's neighbour is still to be
+        found among the others. A long random one for each run, which nobody keeps, makes it impossible to go back from a pseudonym.
+      - Without it, a random one for this file alone.
+    type: str
   unreachable_ok:
     description:
       - Whether a node that cannot be reached is a fact (C(ansible_facts.gb10.unreachable), the reason) instead of the end of its run.
@@ -122,7 +130,8 @@ ansible_facts:
           type: float
           sample: 0.52
         identity:
-          description: Host name, maker, product, firmware and DGX OS versions, and V(gb10), whether this is a GB10 at all. No serial numbers.
+          description: Host name and what it resolves to, maker, product, firmware and DGX OS versions with the history of updates, and V(gb10),
+            whether this is a GB10 at all. No serial numbers.
           returned: when gathered
           type: dict
           sample: {hostname: spark-1, vendor: NVIDIA, product: NVIDIA_DGX_Spark, family: DGX Spark, ota_version: 7.5.0, gb10: true}
@@ -132,29 +141,35 @@ ansible_facts:
           type: dict
           sample: {id: ubuntu, version: "24.04", name: Ubuntu 24.04.4 LTS}
         kernel:
-          description: Release, machine and command line.
+          description: Release, machine and command line of the kernel that runs; those that are installed, the one that the next boot runs, the one
+            that an upgrade would install; seconds since the boot; whether a reboot is asked for, whether the boot before ended with a shutdown, crash
+            records, and counts of what went wrong in this boot. The journal is for root and the group C(adm) only.
           returned: when gathered
           type: dict
+          sample: {release: 6.17.0-1014-nvidia, next_boot: 7.0.0-1019-nvidia, reboot_required: true, events: {oom_kill: 0, aer_fatal: 0, xid: [13]}}
         cpu:
           description: Number and models of the cores.
           returned: when gathered
           type: dict
           sample: {count: 20, models: [Cortex-A725, Cortex-X925]}
         memory:
-          description: Memory and swap, in bytes, as the kernel counts them.
+          description: Memory, swap and the shared memory of C(/dev/shm), in bytes, as the kernel counts them.
           returned: when gathered
           type: dict
         gpu:
-          description: Presence, driver, devices and processes on the GPU. A GB10 has no memory number of its own, its memory is the system's.
+          description: Presence, driver, kernel module, library and CDI specification, devices (clocks in MHz, power in W, temperature in °C) and
+            processes on the GPU. A GB10 has no memory number of its own, its memory is the system's.
           returned: when gathered
           type: dict
         fabric:
-          description: ConnectX-7 ports with their RDMA devices, all interfaces, IPv4 routes, and what carries this SSH session.
-            Speeds are in Mb/s, RDMA rates in Gb/s. Without a cable there may be no ports, which is healthy.
+          description: ConnectX-7 ports with their RDMA devices, neighbours, error counters and PCIe lanes, all interfaces, who looks after them and
+            whether their addresses come back after a reboot, netplan files, firewall, hotplug, IPv4 routes, and what carries this SSH session.
+            Speeds are in Mb/s, RDMA rates in Gb/s, PCIe speeds in GT/s. Without a cable there may be no ports, which is healthy.
           returned: when gathered
           type: dict
         docker:
-          description: Engine, images, containers and volumes.
+          description: Service, socket and group that lead to the engine, the engine, NVIDIA's container toolkit, images, containers and volumes. Of
+            environment variables only those that say which driver an image needs and how a container finds its peers.
           returned: when gathered
           type: dict
         workloads:
@@ -168,7 +183,7 @@ ansible_facts:
           type: list
           elements: dict
         models:
-          description: The Hugging Face cache, its repositories and revisions, and which of them are complete.
+          description: The Hugging Face cache, its repositories and revisions, which of them are complete, and downloads that are not finished.
           returned: when gathered
           type: dict
         disk:
@@ -181,7 +196,7 @@ ansible_facts:
           returned: when gathered
           type: dict
         python:
-          description: The Python that modules run with.
+          description: The Python that modules run with, and the version of the CUDA toolkit.
           returned: when gathered
           type: dict
         user:
@@ -214,7 +229,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import RecordingError
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.collect import gather, select
-from ansible_collections.gb10.cluster.plugins.module_utils._runner import LiveRunner, Recorder, Runner, load_recording
+from ansible_collections.gb10.cluster.plugins.module_utils._runner import LiveRunner, RecordedRunner, Recorder, Runner, load_recording
 
 
 def write_recording(module: AnsibleModule, path: str, recording: dict[str, Any]) -> None:
@@ -234,6 +249,7 @@ def main() -> None:
             "hf_home": {"type": "path"},
             "recording": {"type": "path"},
             "record": {"type": "path"},
+            "record_salt": {"type": "str", "no_log": True},
             "unreachable_ok": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -247,7 +263,9 @@ def main() -> None:
     if options["timeout"] <= 0:
         module.fail_json(msg=f"timeout: {options['timeout']} is not a number of seconds above 0")
 
-    recorder = Recorder(runner)
+    if isinstance(runner, RecordedRunner) and runner.unreachable:
+        module.exit_json(ansible_facts={"gb10": {"unreachable": runner.unreachable}})
+    recorder = Recorder(runner, options["record_salt"])
     facts = gather(recorder, subsets, options["timeout"], options["hf_home"])
     if options["record"] and not module.check_mode:
         host = facts.get("identity", {}).get("hostname") or os.uname().nodename

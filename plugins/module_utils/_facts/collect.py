@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from ansible_collections.gb10.cluster.plugins.module_utils._facts import docker, fabric, gpu, host, models, system, workloads
+from ansible_collections.gb10.cluster.plugins.module_utils._facts import docker, fabric, gpu, host, kernel, models, system, workloads
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.probe import Probe, Seen, ask_all
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import SCHEMA, SUBSETS, Gb10
 from ansible_collections.gb10.cluster.plugins.module_utils._runner import Runner
@@ -15,7 +15,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._runner import Runner
 _TOPICS = {
     "identity": system.identity_facts,
     "os": system.os_facts,
-    "kernel": lambda seen: seen.get("kernel"),
+    "kernel": kernel.kernel_facts,
     "cpu": system.cpu_facts,
     "memory": system.memory_facts,
     "gpu": gpu.gpu_facts,
@@ -54,6 +54,7 @@ def select(names: Iterable[str]) -> frozenset[str]:
 def probes(subsets: frozenset[str], hf_home: str | None) -> list[Probe]:
     every = (
         *system.probes(),
+        *kernel.probes(),
         *gpu.probes(),
         *fabric.probes(),
         *docker.probes(),

@@ -1,82 +1,70 @@
 # Copyright (c) 2026 the gb10.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""fabric: ports, interfaces, routes, the way this session takes"""
+"""fabric: ports, interfaces and who configures them, routes, the way this session takes"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict
+from typing import Any
 
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed, Unavailable
+from ansible_collections.gb10.cluster.plugins.module_utils._facts import firewall, network_config
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.names import cage_of, is_connectx_name, pci_of, twin_of
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.probe import Node, Noted, Probe, Seen, complaint, probe
-from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import AddressFact, FabricFacts, Gid, Port, SshPath, known
+from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import (
+    AddressFact,
+    FabricFacts,
+    InterfaceFact,
+    Port,
+    SshPath,
+    known,
+)
+from ansible_collections.gb10.cluster.plugins.module_utils._facts.sysfs import NETDEV, VIRTUAL, Hca, Netdev, hcas, netdevs
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.account import Session, parse_session
-from ansible_collections.gb10.cluster.plugins.module_utils._parsers.ip import Interface, parse_interfaces, parse_routes
+from ansible_collections.gb10.cluster.plugins.module_utils._parsers.ip import (
+    Interface,
+    Neighbour,
+    parse_interfaces,
+    parse_neighbours,
+    parse_routes,
+)
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.rdma import (
     NO_ADAPTERS,
     Adapter,
     Link,
-    parse_gid,
-    parse_gid_type,
     parse_ibdev2netdev,
     parse_ibstat,
     parse_ibv_devinfo,
-    parse_rate,
     parse_rdma_link,
-    parse_state,
 )
 
-_VIRTUAL = re.compile(r"^(?:lo|docker\d+|br-.*|veth.*|virbr\d+|cni.*|flannel.*|tailscale\d+|wg\d+|tun\d+)$")
 _VIRTUAL_FUNCTION = re.compile(r"v\d+$")
+_BRIDGE = re.compile(r"^(?:docker\d+|br-.*|virbr\d+)$")
 _DRIVER = "mlx5_core"
-_NETDEV = "ports/1/gid_attrs/ndevs/0"
-_GID_GAP = 16  # empty slots in a row after which the table is taken to be over
-
-
-@dataclass(frozen=True)
-class Netdev:
-    """What sysfs adds to `ip`."""
-
-    name: str
-    driver: str | None
-    pci: str | None
-    speed: int | None  # Mb/s
-
-
-@dataclass(frozen=True)
-class Hca:
-    """An RDMA device as sysfs shows it (port 1)."""
-
-    name: str
-    netdev: str | None
-    pci: str | None
-    firmware: str | None
-    state: str | None
-    rate: float | None  # Gb/s
-    gids: tuple[Gid, ...]
-    rx_bytes: int | None
-    tx_bytes: int | None
 
 
 def probes() -> tuple[Probe, ...]:
     return (
         probe("ip_addr", "fabric", lambda node: parse_interfaces(node.output("ip", "-j", "-s", "addr"))),
         probe("ip_route", "fabric", lambda node: parse_routes(node.output("ip", "-4", "-j", "route"))),
-        probe("sysfs_net", "fabric", _netdevs),
-        probe("sysfs_infiniband", "fabric", _hcas),
+        probe("ip_neigh", "fabric", lambda node: parse_neighbours(node.output("ip", "-4", "-j", "neigh"))),
+        probe("sysfs_net", "fabric", netdevs),
+        probe("sysfs_infiniband", "fabric", hcas),
         probe("rdma_link", "fabric", _links),
         probe("ibv_devinfo", "fabric", _adapters),
         probe("ssh_connection", "fabric", _session),
         probe("rdma_devices", "fabric", lambda node: node.glob("/dev/infiniband/*")),
+        *network_config.probes(),
+        *firewall.probes(),
     )
 
 
 def _links(node: Node) -> tuple[Link, ...] | Noted:
     """Which netdev belongs to which HCA, asked only where the kernel's own table does not say it for all."""
     paths = node.glob("/sys/class/infiniband/*")
-    if paths and all(node.read(f"{path}/{_NETDEV}") for path in paths):
+    if paths and all(node.read(f"{path}/{NETDEV}") for path in paths):
         return ()
     try:
         return parse_rdma_link(node.output("rdma", "-j", "link"))
@@ -102,78 +90,15 @@ def _session(node: Node) -> Session:
     return parse_session(connection)
 
 
-def _netdevs(node: Node) -> list[Netdev]:
-    netdevs = []
-    for path in node.glob("/sys/class/net/*"):
-        name = path.rpartition("/")[2]
-        if _VIRTUAL.match(name):
-            continue
-        uevent = dict(line.partition("=")[::2] for line in (node.read(f"{path}/device/uevent") or "").splitlines())
-        speed = _number(node.read(f"{path}/speed"))
-        netdevs.append(Netdev(name, uevent.get("DRIVER"), uevent.get("PCI_SLOT_NAME"), speed if speed is not None and speed > 0 else None))
-    return netdevs
-
-
-def _number(text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        return None
-
-
-def _hcas(node: Node) -> list[Hca]:
-    return [_hca(node, path) for path in node.glob("/sys/class/infiniband/*")]
-
-
-def _hca(node: Node, path: str) -> Hca:
-    name = path.rpartition("/")[2]
-    port = f"{path}/ports/1"
-    uevent = dict(line.partition("=")[::2] for line in (node.read(f"{path}/device/uevent") or "").splitlines())
-    state, rate, firmware = node.read(f"{port}/state"), node.read(f"{port}/rate"), node.read(f"{path}/fw_ver")
-    received, sent = (_number(node.read(f"{port}/counters/port_{counter}_data")) for counter in ("rcv", "xmit"))
-    netdev = node.read(f"{path}/{_NETDEV}")
-    return Hca(
-        name=name,
-        netdev=netdev.strip() if netdev else None,
-        pci=uevent.get("PCI_SLOT_NAME"),
-        firmware=firmware.strip() if firmware else None,
-        state=parse_state(state) if state else None,
-        rate=parse_rate(rate) if rate else None,
-        gids=tuple(_gids(node, port)),
-        # The InfiniBand counters count words of 4 bytes.
-        rx_bytes=None if received is None else received * 4,
-        tx_bytes=None if sent is None else sent * 4,
-    )
-
-
-def _gids(node: Node, port: str) -> Iterator[Gid]:
-    """The table has 256 slots, nearly all empty, and each would be a file to read and to record."""
-    index = empty = 0
-    while empty < _GID_GAP:
-        text = node.read(f"{port}/gids/{index}")
-        gid = parse_gid(text) if text else None
-        kind = node.read(f"{port}/gid_attrs/types/{index}") if gid else None
-        if gid is None or not kind:
-            empty += 1
-        else:
-            empty = 0
-            entry: Gid = known(index=index, type=parse_gid_type(kind), gid=gid[0], address=gid[1])
-            yield entry
-        index += 1
-
-
 def fabric_facts(seen: Seen) -> FabricFacts:
     interfaces: tuple[Interface, ...] | None = seen.get("ip_addr")
     routes = seen.get("ip_route")
     facts: FabricFacts = known(
         ports=None if interfaces is None else list(_ports(seen, interfaces)),
-        interfaces=None
-        if interfaces is None
-        else [
-            {"name": entry.name, "operstate": entry.operstate, "mtu": entry.mtu, "addresses": _addresses(entry)}
-            for entry in interfaces
-            if entry.name != "lo"
-        ],
+        interfaces=None if interfaces is None else [_interface(seen, entry) for entry in interfaces if entry.name != "lo"],
+        netplan=network_config.netplan_facts(seen, interfaces or ()),
+        hotplug=seen.get("hotplug"),
+        firewall=seen.get("firewall"),
         routes=None
         if routes is None
         else [known(destination=entry.destination, gateway=entry.gateway, interface=entry.interface) for entry in routes],
@@ -181,6 +106,46 @@ def fabric_facts(seen: Seen) -> FabricFacts:
         devices=seen.get("rdma_devices"),
     )
     return facts
+
+
+def _interface(seen: Seen, interface: Interface) -> InterfaceFact:
+    kind = _kind(seen, interface)
+    fact: InterfaceFact = known(
+        name=interface.name,
+        operstate=interface.operstate,
+        mtu=interface.mtu,
+        addresses=_addresses(interface),
+        mac=interface.mac,
+        kind=kind,
+        **_configuration(seen, interface, kind),
+    )
+    return fact
+
+
+def _kind(seen: Seen, interface: Interface) -> str:
+    """The kernel's word, else what systemd's and Docker's names say."""
+    devices: list[Netdev] = seen.get("sysfs_net") or []
+    kind = next((entry.kind for entry in devices if entry.name == interface.name), None)
+    if kind == "wlan" or (kind is None and interface.name.startswith("wl")):
+        return "wireless"
+    if kind == "bridge" or (kind is None and _BRIDGE.match(interface.name)):
+        return "bridge"
+    return "ethernet" if kind is None and interface.ethernet and not VIRTUAL.match(interface.name) else "other"
+
+
+def _configuration(seen: Seen, interface: Interface, kind: str) -> dict[str, Any]:
+    return {
+        "manager": network_config.manager_of(seen, interface.name),
+        "persistent": network_config.is_persistent(seen, interface, kind),
+        "files": network_config.files_of(seen, interface),
+    }
+
+
+def _neighbours(seen: Seen, name: str) -> list[dict[str, str]] | None:
+    neighbours: tuple[Neighbour, ...] | None = seen.get("ip_neigh")
+    if neighbours is None:
+        return None
+    return [known(address=entry.address, mac=entry.mac, state=entry.state) for entry in neighbours if entry.interface == name]
 
 
 def _addresses(interface: Interface) -> list[AddressFact]:
@@ -196,14 +161,14 @@ def _ssh(session: Session | None, interfaces: tuple[Interface, ...] | None) -> S
 
 
 def _ports(seen: Seen, interfaces: tuple[Interface, ...]) -> Iterator[Port]:
-    netdevs: dict[str, Netdev] = {entry.name: entry for entry in seen.get("sysfs_net") or ()}
-    hcas: dict[str, Hca] = {entry.name: entry for entry in seen.get("sysfs_infiniband") or ()}
+    devices: dict[str, Netdev] = {entry.name: entry for entry in seen.get("sysfs_net") or ()}
+    adapters: dict[str, Hca] = {entry.name: entry for entry in seen.get("sysfs_infiniband") or ()}
     for interface in sorted(interfaces, key=lambda entry: entry.name):
-        netdev = netdevs.get(interface.name, Netdev(interface.name, None, None, None))
+        netdev = devices.get(interface.name, Netdev(interface.name, None, None, None))
         if _is_port(netdev):
             pci = netdev.pci or pci_of(netdev.name)
-            name = _hca_name(seen, netdev.name, pci, hcas)
-            yield _port(seen, interface, netdev, pci, name, hcas.get(name or ""))
+            name = _hca_name(seen, netdev.name, pci, adapters)
+            yield _port(seen, interface, netdev, pci, name, adapters.get(name or ""))
 
 
 def _is_port(netdev: Netdev) -> bool:
@@ -212,12 +177,12 @@ def _is_port(netdev: Netdev) -> bool:
     return netdev.driver == _DRIVER if netdev.driver else is_connectx_name(netdev.name)
 
 
-def _hca_name(seen: Seen, netdev: str, pci: str | None, hcas: dict[str, Hca]) -> str | None:
+def _hca_name(seen: Seen, netdev: str, pci: str | None, adapters: dict[str, Hca]) -> str | None:
     """What the tools map, else what the kernel maps, else the same PCI function: never a matter of order."""
     links: tuple[Link, ...] = seen.get("rdma_link") or ()
     mapped = [link.hca for link in links if link.netdev == netdev]
-    mapped += [hca.name for hca in hcas.values() if hca.netdev == netdev]
-    mapped += [hca.name for hca in hcas.values() if pci is not None and (hca.pci or pci_of(hca.name)) == pci]
+    mapped += [hca.name for hca in adapters.values() if hca.netdev == netdev]
+    mapped += [hca.name for hca in adapters.values() if pci is not None and (hca.pci or pci_of(hca.name)) == pci]
     return mapped[0] if mapped else None
 
 
@@ -247,6 +212,11 @@ def _port(seen: Seen, interface: Interface, netdev: Netdev, pci: str | None, nam
         tx_bytes=interface.tx_bytes,
         rdma_rx_bytes=hca and hca.rx_bytes,
         rdma_tx_bytes=hca and hca.tx_bytes,
+        mac=interface.mac,
+        pcie=netdev.pcie and (known(**asdict(netdev.pcie)) or None),
+        errors={**interface.errors, **(hca.errors if hca else {})} or None,
+        neighbours=_neighbours(seen, interface.name),
+        **_configuration(seen, interface, "ethernet"),
     )
     return port
 

@@ -35,9 +35,9 @@ _MARKS = (
 
 def probes(hf_home: str | None) -> tuple[Probe, ...]:
     return (
-        probe("df", "disk", lambda node: _filesystems(node, hf_home)),
+        probe("df", "disk models", lambda node: _filesystems(node, hf_home)),
         probe("ss", "services", lambda node: parse_listeners(node.output("ss", "-ltnpH"))),
-        probe("systemctl", "services", _units),
+        probe("systemctl", "services docker", _units),
         probe("deployments", "deployments", _deployments),
     )
 

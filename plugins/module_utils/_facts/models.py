@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed, ParseError
+from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed, ParseError, Unavailable
+from ansible_collections.gb10.cluster.plugins.module_utils._facts.downloads import Downloads, look, of_repository
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.probe import Node, Noted, Probe, Seen, complaint, probe
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import ModelFacts, Repository, Revision, known
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.system import connecting_home
+from ansible_collections.gb10.cluster.plugins.module_utils._parsers.df import Filesystem
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.hf_cache import (
     LISTING_FORMAT,
     Entry,
@@ -20,11 +22,14 @@ from ansible_collections.gb10.cluster.plugins.module_utils._parsers.hf_cache imp
     parse_listing,
     reduce_index,
 )
+from ansible_collections.gb10.cluster.plugins.module_utils._redact import redact_text
+from ansible_collections.gb10.cluster.plugins.module_utils._runner import NO_SUCH_FILE
 
 _FOLDER = "hub/models--"
 _WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth")
 _CONFIGURATIONS = ("config.json", "model_index.json", "params.json")
 _SHARD = re.compile(r"^(?P<stem>.*-)(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.\w+)$")
+_UNFINISHED = ".incomplete"
 _DEPTH = "12"  # folders below the cache; a snapshot's own folders begin at the fourth
 
 
@@ -42,10 +47,20 @@ class Cache:
     path: str
     owner: str | None  # None: it does not exist
     folders: dict[str, _Folder]
+    writable: bool | None = None
+    downloads: Downloads | None = None
 
 
 def probes(hf_home: str | None) -> tuple[Probe, ...]:
-    return (probe("hf_cache", "models", lambda node: _cache(node, cache_path(node, hf_home))),)
+    return (
+        probe("hf_cache", "models", lambda node: _cache(node, cache_path(node, hf_home))),
+        probe("hf_environment", "models", _environment),
+    )
+
+
+def _environment(node: Node) -> dict[str, str]:
+    """Variables that decide where the Hub's client looks. Those that name a secret are not even read; an endpoint's password is left out."""
+    return {name: redact_text(value) for name, value in sorted(node.environment().items()) if name.startswith("HF_")}
 
 
 def cache_path(node: Node, hf_home: str | None) -> str:
@@ -70,9 +85,28 @@ def _cache(node: Node, path: str) -> Cache | Noted:
             folders.setdefault(name, _Folder()).entries.append(entry)
     for name, folder in folders.items():
         _read(node, path, f"{_FOLDER}{name}", folder)
-    cache = Cache(path, next(entry.owner for entry in entries), folders)
-    unreadable = [line for line in result.stderr.splitlines() if line.strip()]
-    return Noted(cache, f"{len(unreadable)} entries could not be read, the first: {unreadable[0]}") if unreadable else cache
+    notes = [f"{len(unreadable)} entries could not be read, the first: {unreadable[0]}" for unreadable in [_lines(result.stderr)] if unreadable]
+    downloads = None
+    try:
+        downloads = look(node, path)
+    except (Failed, ParseError, Unavailable) as error:
+        notes.append(f"downloads under way: {error}")
+    cache = Cache(path, next(entry.owner for entry in entries), folders, _writable(node, path), downloads)
+    return Noted(cache, "; ".join(notes)) if notes else cache
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _writable(node: Node, path: str) -> bool | None:
+    """Whether this user may put a model into it: into its hub, where there is one."""
+    try:
+        result = node.run("find", "-L", path, f"{path}/hub", "-maxdepth", "0", "-writable", "-printf", r"%p\n")
+    except Unavailable:
+        return None
+    writable = _lines(result.stdout)
+    return f"{path}/hub" in writable or (path in writable and NO_SUCH_FILE in result.stderr)
 
 
 def _listing(path: str) -> list[str]:
@@ -108,16 +142,20 @@ def model_facts(seen: Seen) -> ModelFacts:
     cache: Cache | None = seen.get("hf_cache")
     if cache is None:
         return {}
+    filesystems: list[Filesystem] = seen.get("df") or []
     facts: ModelFacts = known(
         cache=cache.path,
         exists=cache.owner is not None,
         owner=cache.owner,
-        repositories=[_repository(name, folder) for name, folder in sorted(cache.folders.items())],
+        writable=cache.writable,
+        filesystem=next((entry.filesystem for entry in filesystems if entry.path == cache.path), None),
+        environment=seen.get("hf_environment"),
+        repositories=[_repository(name, folder, cache) for name, folder in sorted(cache.folders.items())],
     )
     return facts
 
 
-def _repository(name: str, folder: _Folder) -> Repository:
+def _repository(name: str, folder: _Folder, cache: Cache) -> Repository:
     base = f"{_FOLDER}{name}/"
     files = [(entry, entry.path[len(base) :]) for entry in folder.entries if entry.kind == "f"]
     snapshots: dict[str, list[Entry]] = {}
@@ -127,13 +165,18 @@ def _repository(name: str, folder: _Folder) -> Repository:
             entries = snapshots.setdefault(parts[1], [])
             if len(parts) > 2:
                 entries.append(entry)
-    return {
-        "repo": name.replace("--", "/", 1),
-        "refs": dict(sorted(folder.refs.items())),
-        "size": _size(entry for entry, _path in files),
-        "incomplete": sorted(posixpath.basename(path) for _entry, path in files if path.endswith(".incomplete")),
-        "revisions": [_revision(f"{base}snapshots/{revision}/", revision, entries, folder) for revision, entries in sorted(snapshots.items())],
-    }
+    unfinished = [(entry, path) for entry, path in files if path.endswith(_UNFINISHED)]
+    blobs = [posixpath.basename(path) for _entry, path in files if path.startswith("blobs/") and not path.endswith(_UNFINISHED)]
+    return known(  # type: ignore[no-any-return]
+        repo=name.replace("--", "/", 1),
+        refs=dict(sorted(folder.refs.items())),
+        size=_size(entry for entry, _path in files),
+        incomplete=sorted(posixpath.basename(path) for _entry, path in unfinished),
+        incomplete_size=_size(entry for entry, _path in unfinished),
+        foreign=len({entry.inode for entry, _path in files if entry.owner != cache.owner}),
+        **of_repository(cache.downloads, f"models--{name}", blobs),
+        revisions=[_revision(f"{base}snapshots/{revision}/", revision, entries, folder) for revision, entries in sorted(snapshots.items())],
+    )
 
 
 def _size(entries: Iterable[Entry]) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed, ParseError, TimedOut, Unavailable
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import ProbeFact
-from ansible_collections.gb10.cluster.plugins.module_utils._runner import CommandResult, FileResult, Runner
+from ansible_collections.gb10.cluster.plugins.module_utils._runner import NO_SUCH_FILE, NOT_RECORDED, CommandResult, FileResult, Reduce, Runner
 
 # Seconds that a probe gets past its commands' own bound, so that it can say itself what did not answer.
 _GRACE = 1.5
@@ -28,28 +28,39 @@ class Node:
         self._timeout = timeout
         self._deadline = time.monotonic() + timeout
 
-    def run(self, *argv: str) -> CommandResult:
+    def run(self, *argv: str, reduce: Reduce | None = None, at_most: float | None = None) -> CommandResult:
+        """Run a command in what is left of the probe's time, or in `at_most` seconds."""
         left = self._timeout if self._runner.source == "recording" else self._deadline - time.monotonic()
+        left = left if at_most is None else min(left, at_most)
         if left <= 0:
             raise TimedOut(f"{argv[0]}: no time left of {self._timeout:.0f} s")
-        return self._runner.command(argv, left)
+        return self._runner.command(argv, left, reduce)
 
-    def output(self, *argv: str) -> str:
+    def output(self, *argv: str, reduce: Reduce | None = None) -> str:
         """Standard output of a command that succeeds."""
-        result = self.run(*argv)
+        result = self.run(*argv, reduce=reduce)
         if result.rc != 0:
             raise Failed(f"{argv[0]}: {complaint(result)}")
         return result.stdout
 
-    def file(self, path: str, reduce: Callable[[str], str] | None = None) -> FileResult:
+    def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         return self._runner.file(path, reduce)
 
-    def read(self, path: str) -> str | None:
+    def read(self, path: str, reduce: Reduce | None = None) -> str | None:
         """A file's content, None where there is none to read."""
-        return self._runner.file(path).content
+        return self._runner.file(path, reduce).content
 
-    def require(self, path: str) -> str:
+    def exists(self, path: str) -> bool | None:
+        """Whether there is such a file; None where nobody could say."""
         result = self._runner.file(path)
+        if result.content is not None:
+            return True
+        if result.error == NO_SUCH_FILE:
+            return False
+        return None if result.error == NOT_RECORDED else True
+
+    def require(self, path: str, reduce: Reduce | None = None) -> str:
+        result = self._runner.file(path, reduce)
         if result.content is None:
             raise Unavailable(f"{path}: {result.error}")
         return result.content

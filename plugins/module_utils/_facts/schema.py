@@ -33,6 +33,28 @@ SUBSETS = (
 )
 
 
+class KernelEvents(TypedDict, total=False):
+    oom_kill: int
+    aer_fatal: int
+    xid: list[int]
+    nv_no_memory: int
+
+
+class KernelFacts(TypedDict, total=False):
+    release: str
+    machine: str
+    cmdline: str
+    installed: list[str]
+    next_boot: str
+    candidate: str
+    reboot_required: bool
+    reboot_packages: list[str]
+    uptime: float
+    crash_records: int
+    previous_boot_clean: bool
+    events: KernelEvents
+
+
 class GpuDevice(TypedDict, total=False):
     index: int
     name: str
@@ -41,6 +63,9 @@ class GpuDevice(TypedDict, total=False):
     temperature: int
     utilization: int
     power: float
+    clock: int
+    clock_max: int
+    state: str
     memory_total: int
 
 
@@ -54,6 +79,9 @@ class GpuFacts(TypedDict, total=False):
     present: bool
     driver: str
     cuda: str
+    module: dict[str, str]
+    library: str
+    cdi: list[dict[str, str]]
     devices: list[GpuDevice]
     processes: list[GpuProcessFact]
 
@@ -91,6 +119,13 @@ class Port(TypedDict, total=False):
     tx_bytes: int
     rdma_rx_bytes: int
     rdma_tx_bytes: int
+    mac: str
+    pcie: dict[str, Any]
+    errors: dict[str, int]
+    manager: str
+    persistent: bool
+    files: list[str]
+    neighbours: list[dict[str, str]]
 
 
 class InterfaceFact(TypedDict, total=False):
@@ -98,6 +133,11 @@ class InterfaceFact(TypedDict, total=False):
     operstate: str
     mtu: int
     addresses: list[AddressFact]
+    mac: str
+    kind: str
+    manager: str
+    persistent: bool
+    files: list[str]
 
 
 class RouteFact(TypedDict, total=False):
@@ -112,9 +152,19 @@ class SshPath(TypedDict, total=False):
     peer: str
 
 
+class NetplanFact(TypedDict, total=False):
+    file: str
+    readable: bool
+    renderer: str
+    interfaces: list[str]
+
+
 class FabricFacts(TypedDict, total=False):
     ports: list[Port]
     interfaces: list[InterfaceFact]
+    netplan: list[NetplanFact]
+    hotplug: dict[str, bool]
+    firewall: dict[str, Any]
     routes: list[RouteFact]
     ssh: SshPath
     devices: list[str]
@@ -123,6 +173,12 @@ class FabricFacts(TypedDict, total=False):
 class DockerFacts(TypedDict, total=False):
     available: bool
     reason: str
+    unit: str
+    socket: dict[str, Any]
+    group: dict[str, bool]
+    store: str
+    toolkit: str
+    toolkit_mode: str
     version: str
     root_dir: str
     storage_driver: str
@@ -163,6 +219,10 @@ class Repository(TypedDict, total=False):
     refs: dict[str, str]
     size: int
     incomplete: list[str]
+    incomplete_size: int
+    incomplete_age: float
+    foreign: int
+    locks: list[dict[str, Any]]
     revisions: list[Revision]
 
 
@@ -170,6 +230,9 @@ class ModelFacts(TypedDict, total=False):
     cache: str
     exists: bool
     owner: str
+    writable: bool
+    filesystem: str
+    environment: dict[str, str]
     repositories: list[Repository]
 
 
@@ -200,9 +263,9 @@ class Gb10(TypedDict, total=False):
     seconds: float
     identity: dict[str, Any]
     os: dict[str, Any]
-    kernel: dict[str, Any]
+    kernel: KernelFacts
     cpu: dict[str, Any]
-    memory: dict[str, int]
+    memory: dict[str, Any]
     gpu: GpuFacts
     fabric: FabricFacts
     docker: DockerFacts

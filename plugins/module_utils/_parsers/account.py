@@ -1,6 +1,6 @@
 # Copyright (c) 2026 the gb10.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who we are: id, getent passwd, SSH_CONNECTION, ssh host keys."""
+"""Who we are: id, getent (passwd, group, ahostsv4), SSH_CONNECTION, ssh host keys."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _ID = re.compile(
     r"^uid=(?P<uid>[0-9]{1,20})(?:\((?P<user>[^)]*)\))? gid=(?P<gid>[0-9]{1,20})(?:\([^)]*\))?(?: groups=(?P<groups>\S.*?))?(?: context=\S+)?$"
 )
 _GROUP = re.compile(r"^[0-9]+(?:\((?P<name>[^)]*)\))?$")
+_GROUP_NAME = re.compile(r"^[\w.-]+\$?$")
 _HOST_KEY = re.compile(r"^(?P<type>(?:ssh|ecdsa|sk)-[\w@.-]+) (?P<key>[A-Za-z0-9+/]+={0,3})(?: .*)?$")
 
 
@@ -59,6 +60,28 @@ def parse_passwd_home(text: str) -> str:
     if len(fields) != 7 or not fields[5].startswith("/"):
         raise ParseError("getent passwd", text)
     return fields[5]
+
+
+def parse_group(text: str) -> tuple[str, ...]:
+    """`getent group NAME`: its members"""
+    fields = text.strip().split(":")
+    if len(fields) != 4 or not _GROUP_NAME.match(fields[0]) or not fields[2].isdigit():
+        raise ParseError("getent group", text)
+    return tuple(name.strip() for name in fields[3].split(",") if name.strip())
+
+
+def parse_ahosts(text: str) -> tuple[str, ...]:
+    """`getent ahostsv4 NAME`: the addresses, each once, best first; there is a line for every kind of socket"""
+    addresses: dict[str, None] = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if not fields:
+            continue
+        try:
+            addresses[str(ipaddress.IPv4Address(fields[0]))] = None
+        except ValueError as error:
+            raise ParseError("getent ahostsv4", line) from error
+    return tuple(addresses)
 
 
 def parse_session(text: str) -> Session:

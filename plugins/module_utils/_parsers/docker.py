@@ -4,16 +4,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, TypeVar
 
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import ParseError
 
 _ID = re.compile(r"^(?:sha256:)?[0-9a-f]{12,64}$")
 _NEVER = "0001-01-01T00:00:00Z"
+_CONTAINERD = "io.containerd.snapshotter"
+
+# The variables that a container's fact may show: how it finds its peers. Any other one may hold a secret.
+_CONTAINER_VARIABLES = re.compile(r"^(?:(?:NCCL|GLOO|UCX|RAY_memory)_\w+|VLLM_HOST_IP|\w+_IFNAME)$")
+# And an image's: which driver and libraries it is made for.
+_IMAGE_VARIABLES = re.compile(
+    r"^(?:NVIDIA_REQUIRE_\w+|CUDA_VERSION|CUDA_DRIVER_VERSION|NVIDIA_DRIVER_CAPABILITIES|NCCL_VERSION|TORCH_CUDA_ARCH_LIST)$"
+)
+_KEPT = ("Id", "Name", "Image", "RestartCount", "Created", "Mounts", "Path", "RepoTags", "RepoDigests", "Size", "Architecture", "RootFS")
+_KEPT_STATE = ("Status", "Running", "Pid", "ExitCode", "StartedAt")
+_KEPT_HOST = (
+    "RestartPolicy", "NetworkMode", "Privileged", "AutoRemove", "Memory", "ShmSize", "IpcMode", "Devices", "CapAdd", "Ulimits",
+)  # fmt: skip
+_WORDS = 3  # of a container's command that the engine can be told by
 
 T = TypeVar("T")
 
@@ -27,6 +42,7 @@ class Engine:
     storage_driver: str | None
     runtimes: tuple[str, ...]
     error: str | None
+    store: str | None = None  # containerd, else the storage driver
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,8 @@ class Container:
     mounts: tuple[Mount, ...]
     ports: tuple[str, ...]
     command: tuple[str, ...]
+    host: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,9 @@ class Image:
     digests: tuple[str, ...]
     size: int  # bytes
     created: str | None
+    architecture: str | None
+    layers: str | None  # hash of the list of layers
+    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -110,6 +131,7 @@ def parse_info(text: str) -> Engine:
         storage_driver=_text(info.get("Driver")),
         runtimes=tuple(sorted(map(str, runtimes))) if isinstance(runtimes, dict) else (),
         error="; ".join(map(str, errors)) if isinstance(errors, list) and errors else None,
+        store="containerd" if _CONTAINERD in json.dumps(info.get("DriverStatus")) else _text(info.get("Driver")),
     )
 
 
@@ -152,8 +174,30 @@ def _container(row: dict[str, Any]) -> Container:
         labels={str(name): str(value) for name, value in (config.get("Labels") or {}).items()},
         mounts=tuple(map(_mount, row.get("Mounts") or ())),
         ports=tuple(sorted(map(str, exposed))),
-        command=tuple(map(str, [row.get("Path") or "", *(row.get("Args") or ())])),
+        command=tuple(map(str, [row.get("Path") or "", *(row.get("Args") or ())]))[:_WORDS],
+        host=_host(host),
+        environment=_environment(config, _CONTAINER_VARIABLES),
     )
+
+
+def _host(host: Mapping[str, Any]) -> dict[str, Any]:
+    """What the container may do with its host. Sizes in bytes; -1: no limit."""
+    limits = {limit["Name"]: int(limit["Soft"]) for limit in host.get("Ulimits") or ()}
+    return {
+        "privileged": bool(host.get("Privileged")),
+        "auto_remove": bool(host.get("AutoRemove")),
+        "memory_limit": int(host.get("Memory") or 0),
+        "shm_size": int(host.get("ShmSize") or 0) or None,
+        "ipc_mode": _text(host.get("IpcMode")),
+        "devices": sorted(str(device["PathOnHost"]) for device in host.get("Devices") or ()),
+        "capabilities": sorted(str(name).upper().replace("CAP_", "", 1) for name in host.get("CapAdd") or ()),
+        "memlock": limits.get("memlock"),
+    }
+
+
+def _environment(config: Mapping[str, Any], wanted: re.Pattern[str]) -> dict[str, str]:
+    variables = (str(entry).partition("=") for entry in config.get("Env") or ())
+    return {name: value for name, _separator, value in sorted(variables) if wanted.match(name)}
 
 
 def _mount(row: dict[str, Any]) -> Mount:
@@ -174,7 +218,44 @@ def _image(row: dict[str, Any]) -> Image:
         digests=tuple(sorted(map(str, row.get("RepoDigests") or ()))),
         size=int(row["Size"]),
         created=_text(row.get("Created")),
+        architecture=_text(row.get("Architecture")),
+        layers=_layers((row.get("RootFS") or {}).get("Layers")),
+        environment=_environment(row.get("Config") or {}, _IMAGE_VARIABLES),
     )
+
+
+def _layers(layers: Any) -> str | None:
+    """The same content has the same layers, whichever store keeps it and whatever id that gives it."""
+    return "sha256:" + hashlib.sha256("\n".join(map(str, layers)).encode("utf-8", "replace")).hexdigest() if layers else None
+
+
+def reduce_inspect(text: str) -> str:
+    """Of containers and images what a record is made of: not the command's arguments, not variables of the user's own."""
+    try:
+        rows = json.loads(text)
+        return json.dumps([_reduced(row) for row in rows]) + "\n"
+    except (AttributeError, TypeError, ValueError):
+        return text[:1000]
+
+
+def _reduced(row: dict[str, Any]) -> dict[str, Any]:
+    config = row.get("Config") or {}
+    variables = [entry for entry in config.get("Env") or () if _wanted(str(entry).partition("=")[0])]
+    kept = {**{name: config[name] for name in ("Image", "Labels", "ExposedPorts") if name in config}, "Env": variables}
+    reduced = {name: row[name] for name in _KEPT if name in row}
+    if row.get("Args"):
+        reduced["Args"] = row["Args"][: _WORDS - 1]
+    if row.get("State"):
+        reduced["State"] = {name: row["State"][name] for name in _KEPT_STATE if name in row["State"]}
+    if row.get("HostConfig"):
+        reduced["HostConfig"] = {name: row["HostConfig"][name] for name in _KEPT_HOST if name in row["HostConfig"]}
+    if row.get("NetworkSettings"):
+        reduced["NetworkSettings"] = {"Ports": row["NetworkSettings"].get("Ports")}
+    return {**reduced, "Config": kept}
+
+
+def _wanted(name: str) -> bool:
+    return bool(_CONTAINER_VARIABLES.match(name) or _IMAGE_VARIABLES.match(name))
 
 
 def parse_volumes(text: str) -> tuple[Volume, ...]:

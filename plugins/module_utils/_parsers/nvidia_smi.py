@@ -20,6 +20,9 @@ GPU_FIELDS = (
     "utilization.gpu",
     "power.draw",
     "memory.total",
+    "clocks.current.sm",
+    "clocks.max.sm",
+    "pstate",
 )
 PROCESS_FIELDS = ("pid", "process_name", "used_memory")
 NO_DEVICES = "No devices were found"
@@ -42,6 +45,9 @@ class Gpu:
     utilization: int | None  # percent
     power: float | None  # W
     memory_total: int | None  # bytes; None on unified memory
+    clock: int | None = None  # MHz, of the streaming multiprocessors
+    clock_max: int | None = None  # MHz
+    state: str | None = None  # P0 … P12
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,9 @@ def _gpu(row: Mapping[str, str | None], header: Mapping[str, str | None], line: 
         utilization=whole("utilization.gpu"),
         power=number("power.draw"),
         memory_total=whole("memory.total"),
+        clock=whole("clocks.current.sm") if row.get("clocks.current.sm") else whole("clocks.sm"),
+        clock_max=whole("clocks.max.sm"),
+        state=row.get("pstate"),
     )
 
 

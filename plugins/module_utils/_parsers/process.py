@@ -1,6 +1,6 @@
 # Copyright (c) 2026 the gb10.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes: ps, /proc/<pid>/cgroup, /proc/self/limits, a memory cgroup's memory.stat."""
+"""Processes: ps, /proc/<pid>/cgroup, /proc/self/limits, /proc/locks, a memory cgroup's memory.stat."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _BYTES = re.compile(r"^[0-9]{1,20}\s*$")
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _CGROUP = re.compile(r"^(?P<hierarchy>[0-9]+):(?P<controllers>[^:]*):(?P<path>/.*)$")
 _LIMIT = re.compile(r"^(?P<name>Max [a-z ]+?)\s{2,}(?P<soft>unlimited|[0-9]{1,20})\s+(?:unlimited|[0-9]+)\s*\w*\s*$")
+_LOCK = re.compile(r"^[0-9]+:\s+(?P<waits>->\s+)?\S+\s+\S+\s+\S+\s+-?[0-9]+\s+(?:<none>|[0-9a-f]+:[0-9a-f]+):(?P<inode>[0-9]{1,20})\s+\S+\s+\S+\s*$")
 
 
 @dataclass(frozen=True)
@@ -97,3 +98,17 @@ def parse_memory_stat(text: str) -> int:
         if anonymous in fields:
             return fields[anonymous] + fields.get(shared, 0)
     raise ParseError("memory.stat", text.partition("\n")[0])
+
+
+def parse_locks(text: str) -> frozenset[int]:
+    """/proc/locks: inodes of the files that somebody has locked"""
+    inodes = set()
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        match = _LOCK.match(line)
+        if match is None:
+            raise ParseError("/proc/locks", line)
+        if not match.group("waits"):
+            inodes.add(int(match.group("inode")))
+    return frozenset(inodes)

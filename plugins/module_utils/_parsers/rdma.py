@@ -17,6 +17,7 @@ _IBDEV2NETDEV = re.compile(r"^(?P<hca>[\w-]+) port (?P<port>\d+) ==> (?P<netdev>
 _RDMA_LINK = re.compile(r"^link (?P<hca>[\w-]+)/(?P<port>\d+) (?:\S+ \S+ )*?state (?P<state>\w+)(?P<rest>.*)$")
 _RATE = re.compile(r"^(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) Gb/sec(?: .*)?$")
 _STATE = re.compile(r"^[0-9]+: (?P<state>[A-Z_]+)$")
+_LINK_SPEED = re.compile(r"^(?P<speed>[0-9]{1,4}(?:\.[0-9]+)?) GT/s(?: PCIe)?$")
 _PAIR = re.compile(r"^\s*(?P<name>[A-Za-z_][\w ]*?):\s*(?P<value>.*?)\s*$")
 
 
@@ -164,3 +165,13 @@ def parse_gid_type(text: str) -> str:
     if kind not in ("IB/RoCE v1", "RoCE v2", "RoCE v1"):
         raise ParseError("infiniband gid type", text)
     return "RoCE v2" if kind == "RoCE v2" else "RoCE v1"
+
+
+def parse_link_speed(text: str) -> float | None:
+    """A PCI device's `current_link_speed`, GT/s: `32.0 GT/s PCIe`, or `Unknown`"""
+    if text.strip() in ("Unknown", "Unknown speed"):
+        return None
+    match = _LINK_SPEED.match(text.strip())
+    if match is None:
+        raise ParseError("current_link_speed", text)
+    return float(match.group("speed"))

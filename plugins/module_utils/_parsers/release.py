@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import ParseError
@@ -20,11 +21,20 @@ class OsRelease:
 
 
 @dataclass(frozen=True)
+class Update:
+    """One over-the-air update."""
+
+    version: str
+    date: str | None  # as date(1) printed it, in whatever language
+
+
+@dataclass(frozen=True)
 class DgxRelease:
     name: str | None
     release: str | None  # factory image
     ota_version: str | None  # last update; None on a factory-fresh machine
     platform: str | None
+    ota_history: tuple[Update, ...]  # oldest first
 
 
 def _pairs(text: str, source: str) -> list[tuple[str, str]]:
@@ -52,7 +62,8 @@ def parse_os_release(text: str) -> OsRelease:
 
 def parse_dgx_release(text: str) -> DgxRelease:
     """Each over-the-air update appends its own DGX_OTA_* lines; the last ones count."""
-    fields = {name: value for name, value in _pairs(text, "/etc/dgx-release") if value}
+    pairs = [(name, value) for name, value in _pairs(text, "/etc/dgx-release") if value]
+    fields = dict(pairs)
     if not any(name.startswith("DGX_") for name in fields):
         raise ParseError("/etc/dgx-release", text.partition("\n")[0])
     return DgxRelease(
@@ -60,4 +71,20 @@ def parse_dgx_release(text: str) -> DgxRelease:
         release=fields.get("DGX_SWBUILD_VERSION"),
         ota_version=fields.get("DGX_OTA_VERSION"),
         platform=fields.get("DGX_PLATFORM"),
+        ota_history=tuple(_updates(pairs)),
     )
+
+
+def _updates(pairs: list[tuple[str, str]]) -> Iterator[Update]:
+    """A block's date follows its version; a block may lack one."""
+    version = None
+    for name, value in pairs:
+        if name == "DGX_OTA_VERSION":
+            if version is not None:
+                yield Update(version, None)
+            version = value
+        elif name == "DGX_OTA_DATE" and version is not None:
+            yield Update(version, value)
+            version = None
+    if version is not None:
+        yield Update(version, None)

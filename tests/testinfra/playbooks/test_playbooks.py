@@ -9,19 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playing import CONSENT, ENVIRONMENTS, ROOT, assert_clean, play, recap
+from playing import CONSENT, ENVIRONMENTS, ROOT, assert_clean, fingerprints, play, recap
 
 
 @pytest.fixture(params=ENVIRONMENTS, ids=lambda path: Path(path).name.rsplit("-", 1)[0])
 def environment(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def fingerprints() -> str:
-    return "".join(
-        subprocess.run(["python3", "molecule/lab/lab.py", "fingerprint", node], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        for node in ("spark-head", "spark-worker")
-    )
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import json
+import string
 
 import pytest
-from ansible_collections.gb10.cluster.plugins.module_utils._redact import REDACTED, redact_text
+from ansible_collections.gb10.cluster.plugins.module_utils._redact import REDACTED, redact_file, redact_text
+from hypothesis import given
+from hypothesis import strategies as st
 
 TOKEN = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567"
 
@@ -24,6 +27,13 @@ TOKEN = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567"
         ("https://user:swordfish@registry.example/v2/", "swordfish"),
         ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----\n", "b3BlbnNzaC1rZXk"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIEcut", "MIIEcut"),
+        ("\tSerial Number: To Be Filled By X9 Corp\n", "Filled"),
+        ("    Serial Number                         : 1320123456789\n", "1320123456789"),
+        ("sn        : S4EVNX0R123456\n", "S4EVNX0R123456"),
+        ("\tUUID: 03000200-0400-0500-0006-000700080009\n", "03000200"),
+        ('password: "sword fish"\n', "fish"),
+        ("key AKIAIOSFODNN7EXAMPLE here", "AKIAIOSFODNN7EXAMPLE"),
+        ("jwt eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2 end", "SflKxwRJSMeKKF2"),
         ("sk-proj-abcdefghijklmnop1234", "abcdefghijklmnop1234"),
     ],
 )
@@ -46,6 +56,16 @@ def test_text(text: str, secret: str) -> None:
 )
 def test_what_facts_need_stays(text: str) -> None:
     assert redact_text(text) == text
+
+
+@pytest.mark.parametrize("path", ["/sys/class/dmi/id/product_serial", "/sys/class/nvme/nvme0/serial", "/sys/class/dmi/id/product_uuid"])
+def test_files_that_are_a_serial_number(path: str) -> None:
+    assert redact_file(path, "S4EVNX0R123456\n") == "REDACTED\n"
+
+
+def test_other_files() -> None:
+    assert redact_file("/sys/class/dmi/id/product_name", "GX10\n") == "GX10\n"
+    assert redact_file("/etc/dgx-release", "DGX_SERIAL_NUMBER=1980\n") == "DGX_SERIAL_NUMBER=REDACTED\n"
 
 
 def test_docker_inspect() -> None:
@@ -74,3 +94,33 @@ def test_json_lines() -> None:
 
 def test_json_cut_off_is_still_redacted() -> None:
     assert "swordfish" not in redact_text('[{"Env": ["HF_TOKEN=swordfish", "A=b"], "Args": ["--api-key=swordfish"')
+
+
+SECRETS = st.text(string.ascii_letters + string.digits, min_size=20, max_size=40)
+PLACES = [
+    "hf_{}",
+    "HF_TOKEN={}\nPATH=/bin\n",
+    "vllm serve model --api-key {} --port 8000",
+    "vllm serve model --api-key={}",
+    "Authorization: Bearer {}\n",
+    "https://user:{}@registry.example/v2/",
+    'DGX_SERIAL_NUMBER="{}"\n',
+    "Serial Number: {}\n",
+    '[{{"Config": {{"Env": ["VLLM_API_KEY={}", "A=b"]}}}}]',
+    '[{{"Args": ["serve", "--hf-token", "{}", "x"], "Path": "vllm"}}]',
+    '{{"SerialNumber": "{}", "Name": "a"}}\n{{"Name": "b"}}\n',
+    '{{"HttpProxy": "http://user:{}@proxy:3128"}}',
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@given(secret=SECRETS)
+def test_no_secret_of_any_look_gets_through(place: str, secret: str) -> None:
+    redacted = redact_text(place.format(secret))
+    assert secret not in redacted
+    assert redact_text(redacted) == redacted
+
+
+@given(text=st.text())
+def test_any_text(text: str) -> None:
+    assert redact_text(redact_text(text)) == redact_text(text)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -79,6 +81,65 @@ def test_a_call_that_never_returns_is_left_behind() -> None:
     release.set()
 
 
+STUCK = """#!/bin/sh
+echo $$ >> {folder}/started
+setsid sh -c 'trap "" TERM HUP INT; exec sleep 60' &
+echo $! > {folder}/child
+trap '' TERM
+kill -STOP $$
+"""
+
+
+def test_a_tool_stuck_in_the_kernel_is_started_once_and_costs_its_bound_once(
+    live: LiveRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As near as it gets to uninterruptible sleep: stopped, deaf to SIGTERM, and its output stays open in a child that no signal reaches."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(STUCK.format(folder=tmp_path))
+    tool.chmod(0o755)
+    monkeypatch.setattr(RealModule, "get_bin_path", lambda self, name: str(tool) if name == "nvidia-smi" else f"/usr/bin/{name}", raising=False)
+    reasons: list[str] = []
+
+    def ask(argument: str) -> None:
+        with pytest.raises(TimedOut) as stop:
+            live.command(["nvidia-smi", argument], 1)
+        reasons.append(str(stop.value))
+
+    threads = [threading.Thread(target=ask, args=(argument,)) for argument in ("--version", "--query-gpu=name", "--query-compute-apps=pid")]
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - started < 30  # the child lasts 60
+    assert len((tmp_path / "started").read_text().split()) == 1
+    assert sorted("not asked" in reason for reason in reasons) == [False, True, True]
+    started = time.monotonic()
+    with pytest.raises(TimedOut, match="not asked"):
+        live.command(["nvidia-smi", "-L"], 60)
+    assert time.monotonic() - started < 30
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+
+
+def test_a_tool_that_answers_is_asked_by_one_after_the_other(live: LiveRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\nmkdir {tmp_path}/busy || exit 1\nsleep 0.1\nrmdir {tmp_path}/busy\necho $1\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(RealModule, "get_bin_path", lambda self, name: str(tool) if name == "nvidia-smi" else f"/usr/bin/{name}", raising=False)
+    results: dict[str, tuple[int, str]] = {}
+
+    def ask(argument: str) -> None:
+        result = live.command(["nvidia-smi", argument], 60)
+        results[argument] = (result.rc, result.stdout)
+
+    threads = [threading.Thread(target=ask, args=(argument,)) for argument in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {argument: (0, f"{argument}\n") for argument in "abc"}
+
+
 def test_errors_come_out_of_the_thread() -> None:
     with pytest.raises(ZeroDivisionError):
         abandonable(lambda: 1 // 0, 5)
@@ -101,6 +162,13 @@ def test_many_commands_at_once(live: LiveRunner) -> None:
     assert time.monotonic() - started < 20
 
 
+def test_an_output_is_reduced_before_anybody_sees_it(live: LiveRunner) -> None:
+    recorder = Recorder(live)
+    assert recorder.command(["printf", "a\\nb\\n"], 5, lambda text: text.replace("a\n", "")).stdout == "b\n"
+    (entry,) = recorder.recording("x")["entries"]
+    assert entry["stdout"] == "b\n"
+
+
 def test_files(live: LiveRunner, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one")
     (tmp_path / "b").mkdir()
@@ -119,9 +187,13 @@ def test_files_of_the_kernel(live: LiveRunner) -> None:
 def test_only_known_variables(live: LiveRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "swordfish")
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_API_KEY", "swordfish")
+    monkeypatch.setenv("HUGGING_FACE_HUB_TOKEN", "swordfish")
     environment = live.environment()
     assert environment["SSH_CONNECTION"] == "10.0.0.1 1 10.0.0.2 22"
-    assert "HF_TOKEN" not in environment
+    assert environment["HF_HUB_OFFLINE"] == "1"
+    assert "swordfish" not in environment.values()
 
 
 def test_a_recorded_command() -> None:

@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 pytest.importorskip("ansible")
+from ansible_collections.gb10.cluster.plugins.module_utils._pseudonyms import Pseudonyms
 
 ROOT = Path(__file__).resolve().parents[4]
 MODULE = "ansible_collections.gb10.cluster.plugins.modules.gb10_facts"
@@ -69,7 +70,7 @@ def test_this_machine(run: Run) -> None:
 
 def test_what_it_records_is_what_it_saw(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "recording.json"
-    live = run(record=str(path), timeout=60)["ansible_facts"]["gb10"]
+    live = run(record=str(path), record_salt="swordfish", timeout=60)["ansible_facts"]["gb10"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     replay = run(recording=str(path))["ansible_facts"]["gb10"]
     assert replay.pop("source") == "recording"
@@ -78,7 +79,14 @@ def test_what_it_records_is_what_it_saw(run: Run, tmp_path: Path) -> None:
         del facts["seconds"]
         for probe in facts["probes"].values():
             del probe["seconds"]
-    assert replay == live
+    # All the same, but for the pseudonyms.
+    expected = json.loads(Pseudonyms("swordfish").text(json.dumps(live)))
+    assert [name for name in expected if replay[name] != expected[name]] == []
+    assert set(replay) == set(expected)
+    text = path.read_text()
+    assert "swordfish" not in text
+    macs = {entry["mac"] for entry in live["fabric"]["interfaces"] if "mac" in entry}
+    assert {mac for mac in macs if mac in text} == set()
 
 
 def test_check_mode_writes_no_recording(run: Run, tmp_path: Path) -> None:
@@ -90,11 +98,16 @@ def test_check_mode_writes_no_recording(run: Run, tmp_path: Path) -> None:
 def test_a_tool_that_hangs_costs_its_timeout_once(run: Run, tmp_path: Path) -> None:
     tool(tmp_path, "nvidia-smi", "trap '' TERM; sleep 60")
     started = time.monotonic()
-    facts = run({"PATH": f"{tmp_path}:{os.environ['PATH']}"}, gather_subset=["gpu", "memory"], timeout=1)["ansible_facts"]["gb10"]
+    path = tmp_path / "recording.json"
+    options = {"gather_subset": ["gpu", "memory"], "timeout": 1}
+    facts = run({"PATH": f"{tmp_path}:{os.environ['PATH']}"}, record=str(path), **options)["ansible_facts"]["gb10"]
     assert time.monotonic() - started < 40
     assert {facts["probes"][name]["status"] for name in ("nvidia_smi", "nvidia_smi_processes", "nvidia_smi_version")} == {"timeout"}
     assert facts["seconds"] < 20
     assert facts["memory"]["total"] > 0
+    replay = run(recording=str(path), **options)["ansible_facts"]["gb10"]
+    for name in ("nvidia_smi", "nvidia_smi_processes", "nvidia_smi_version"):
+        assert {**replay["probes"][name], "seconds": 0} == {**facts["probes"][name], "seconds": 0}
 
 
 def test_answers_of_tools_that_fail(run: Run, tmp_path: Path) -> None:
@@ -103,7 +116,9 @@ def test_answers_of_tools_that_fail(run: Run, tmp_path: Path) -> None:
     tool(tmp_path, "ip", "printf 'gar\\377bage'")
     facts = run({"PATH": f"{tmp_path}:{os.environ['PATH']}"}, gather_subset=["gpu", "docker", "fabric"], timeout=60)["ansible_facts"]["gb10"]
     assert facts["gpu"]["present"] is False
-    assert facts["docker"] == {"available": False, "reason": "permission denied while trying to connect to the docker API"}
+    assert facts["docker"]["available"] is False
+    assert facts["docker"]["reason"] == "permission denied while trying to connect to the docker API"
+    assert not {"version", "images", "containers"} & set(facts["docker"])
     assert facts["probes"]["ip_addr"]["status"] == "failed"
     assert "ports" not in facts["fabric"]
 
@@ -145,3 +160,9 @@ def test_documentation_names_every_option_and_topic() -> None:
     documented = set(blocks["RETURN"]["ansible_facts"]["contains"]["gb10"]["contains"])
     assert documented == set(Gb10.__annotations__)
     assert set(SUBSETS) < documented
+
+
+def test_a_recording_of_a_node_that_did_not_answer(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({"schema": "gb10-recording/1", "host": "spark-worker", "unreachable": "Connection timed out", "entries": []}))
+    assert run(recording=str(path))["ansible_facts"] == {"gb10": {"unreachable": "Connection timed out"}}

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +174,8 @@ def test_datasets_chunks_and_locks_are_left_out(module: Any, tmp_path: Path) -> 
         (tmp_path / name).write_text("x")
     recorder = Recorder(LiveRunner(module))
     gather(recorder, select(["models"]), 10, str(tmp_path))
-    listing = next(entry["stdout"] for entry in recorder.recording("x")["entries"] if entry.get("argv", [""])[0] == "find")
+    listings = [entry["stdout"] for entry in recorder.recording("x")["entries"] if entry.get("argv", [""])[0] == "find"]
+    listing = next(text for text in listings if "models--" in text)
     assert "models--org--model/blobs" in listing
     assert not any(word in listing for word in ("datasets", ".locks", "xet", "version"))
 
@@ -187,7 +191,9 @@ def test_a_cache_elsewhere_behind_a_link(module: Any, tmp_path: Path) -> None:
 
 def test_no_cache_and_an_empty_one(module: Any, tmp_path: Path) -> None:
     path = tmp_path / "none"
-    assert models(module, path) == {"cache": str(path), "exists": False, "repositories": []}
+    facts = models(module, path)
+    assert (facts["cache"], facts["exists"], facts["repositories"]) == (str(path), False, [])
+    assert "writable" not in facts
     path.mkdir()
     facts = models(module, path)
     assert (facts["exists"], facts["repositories"]) == (True, [])
@@ -210,3 +216,77 @@ def test_entries_that_this_user_may_not_read() -> None:
     assert "Permission denied" in facts["probes"]["hf_cache"]["reason"]
     (found,) = facts["models"]["repositories"][0]["revisions"]
     assert found["complete"] is False
+
+
+def download(cache: Cache, blob: str, lock: bool = True) -> Path:
+    """A file that is being fetched, and its lock file."""
+    (cache.folder / "blobs" / f"{blob}.incomplete").write_text("12345")
+    path = cache.path / "hub" / ".locks" / cache.folder.name / f"{blob}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if lock:
+        path.write_text("")
+    return path
+
+
+def test_a_download_that_goes_on_and_one_that_was_given_up(module: Any, tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.put("config.json", "{}")
+    held, given_up = download(cache, "aaa"), download(cache, "bbb")
+    leftover = given_up.with_name(BLOB.format("config.json") + ".lock")
+    leftover.write_text("")
+    hour_ago = time.time() - 3600
+    os.utime(given_up, (hour_ago, hour_ago))
+    os.utime(cache.folder / "blobs" / "bbb.incomplete", (hour_ago, hour_ago))
+    with held.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        (repository,) = models(module, tmp_path)["repositories"]
+    assert repository["incomplete"] == ["aaa.incomplete", "bbb.incomplete"]
+    assert repository["incomplete_size"] == 10
+    assert 0 <= repository["incomplete_age"] < 600
+    locks = {entry["path"].rpartition("/")[2]: entry for entry in repository["locks"]}
+    assert set(locks) == {"aaa.lock", "bbb.lock"}  # the lock of a finished file is only a leftover
+    assert (locks["aaa.lock"]["held"], locks["bbb.lock"]["held"]) == (True, False)
+    assert 3500 < locks["bbb.lock"]["age"] < 4500
+    assert locks["aaa.lock"]["path"] == ".locks/models--org--model/aaa.lock"
+
+
+def test_nothing_under_way(module: Any, tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.put("config.json", "{}")
+    facts = models(module, tmp_path)
+    (repository,) = facts["repositories"]
+    assert (repository["incomplete"], repository["incomplete_size"], repository["locks"], repository["foreign"]) == ([], 0, [], 0)
+    assert "incomplete_age" not in repository
+    assert facts["writable"] is True
+    assert facts["filesystem"]
+
+
+def test_another_repositorys_locks_are_not_mine(module: Any, tmp_path: Path) -> None:
+    download(Cache(tmp_path, "org/model"), "aaa")
+    download(Cache(tmp_path, "org/model-2"), "bbb")
+    repositories = {entry["repo"]: entry for entry in models(module, tmp_path)["repositories"]}
+    assert [entry["path"] for entry in repositories["org/model"]["locks"]] == [".locks/models--org--model/aaa.lock"]
+    assert [entry["path"] for entry in repositories["org/model-2"]["locks"]] == [".locks/models--org--model-2/bbb.lock"]
+
+
+def test_files_of_another_owner() -> None:
+    """As after a download in a container that ran as root."""
+    from ansible_collections.gb10.cluster.plugins.module_utils._facts.models import _listing
+
+    base = "hub/models--o--m"
+    listing = f"d\t1\t1\tuser\t\nd\t1\t2\troot\t{base}\nf\t5\t3\troot\t{base}/blobs/a\nf\t5\t3\troot\t{base}/snapshots/{REVISION}/a\n"
+    listing += f"f\t5\t4\tuser\t{base}/blobs/b\n"
+    entry = {"kind": "command", "argv": ["find", *_listing("/c")], "rc": 0, "stdout": listing}
+    facts = gather(RecordedRunner({"schema": "gb10-recording/1", "host": "x", "entries": [entry]}), select(["models"]), 10, "/c")
+    assert facts["models"]["repositories"][0]["foreign"] == 1
+    assert not {"locks", "incomplete_age"} & set(facts["models"]["repositories"][0])
+
+
+def test_variables_of_the_session(module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_ENDPOINT", "https://user:swordfish@hub.example/")
+    monkeypatch.setenv("HF_TOKEN", "swordfish")
+    environment = models(module, tmp_path)["environment"]
+    assert environment["HF_HUB_OFFLINE"] == "1"
+    assert environment["HF_ENDPOINT"] == "https://user:REDACTED@hub.example/"
+    assert "HF_TOKEN" not in environment

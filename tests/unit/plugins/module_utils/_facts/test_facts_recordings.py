@@ -19,6 +19,12 @@ from ansible_collections.gb10.cluster.plugins.module_utils._runner import Record
 RECORDINGS = Path(__file__).resolve().parents[3] / "fixtures" / "recordings"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
 GIB = 1024**3
+# Probes whose answers nobody has recorded on an idle Spark yet.
+NEVER_CAPTURED = (
+    "cdi", "container_toolkit", "container_toolkit_mode", "cuda_toolkit", "docker_group", "docker_socket", "firewall", "hotplug", "ip_neigh",
+    "kernel_candidate", "kernel_counters", "kernel_images", "kernel_log", "libcuda", "netplan", "network_manager", "networkd", "previous_boot",
+    "pstore", "reboot_required", "resolve", "shm", "swaps", "uptime",
+)  # fmt: skip
 HCAS = {
     "enP2p1s0f0np0": "roceP2p1s0f0",
     "enP2p1s0f1np1": "roceP2p1s0f1",
@@ -64,15 +70,27 @@ def test_what_holds_for_every_machine(name: str) -> None:
 
 def test_an_idle_spark() -> None:
     facts = facts_of("spark-idle")
-    assert {probe["status"] for probe in facts["probes"].values()} == {"ok"}
+    # Of the newer probes nobody has captured the answers of this machine.
+    others = {name: probe["status"] for name, probe in facts["probes"].items() if probe["status"] != "ok"}
+    assert others == dict.fromkeys(NEVER_CAPTURED, "unavailable")
     assert facts["identity"]["ota_version"] == "7.3.1"
+    assert facts["identity"]["ota_history"] == [{"version": "7.3.1", "date": "Wed Nov 19 05:05:30 PM CET 2025"}]
     assert facts["cpu"] == {"count": 20, "models": ["Cortex-A725", "Cortex-X925"]}
     assert facts["gpu"]["present"] is True
     assert facts["gpu"]["devices"][0]["bus_id"] == "000f:01:00.0"
     assert "memory_total" not in facts["gpu"]["devices"][0]
     assert facts["gpu"]["processes"] == facts["workloads"] == []
     assert facts["docker"]["runtimes"] == ["io.containerd.runc.v2", "runc"]
-    assert facts["models"] == {"cache": "/home/user/.cache/huggingface", "exists": False, "repositories": []}
+    assert facts["gpu"]["module"] == {"version": "580.142", "flavor": "open"}
+    assert (facts["gpu"]["devices"][0]["state"], "clock" in facts["gpu"]["devices"][0]) == ("P8", False)
+    assert (facts["docker"]["unit"], facts["docker"]["store"]) == ("active", "overlay2")
+    assert facts["models"] == {
+        "cache": "/home/user/.cache/huggingface",
+        "exists": False,
+        "filesystem": "ext4",
+        "environment": {},
+        "repositories": [],
+    }
     assert facts["root"] is False
     assert facts["limits"] == {"memlock": 16056320000, "nofile": 1024}
     assert facts["fabric"]["ssh"] == {"interface": "enP7s7", "address": "192.168.1.163", "peer": "192.168.1.20"}
@@ -107,6 +125,8 @@ def test_hotplug_without_a_cable_is_no_fault() -> None:
     facts = facts_of("spark-uncabled")
     assert facts["fabric"]["ports"] == facts["fabric"]["devices"] == []
     assert facts["fabric"]["ssh"]["interface"] == "wlP9s9"
+    assert facts["fabric"]["hotplug"] == {"platform": True, "enabled": True}
+    assert {entry["name"]: entry["kind"] for entry in facts["fabric"]["interfaces"]}["wlP9s9"] == "wireless"
     for probe in ("ip_addr", "sysfs_infiniband", "rdma_link", "ibv_devinfo"):
         assert facts["probes"][probe]["status"] == "ok"
 
@@ -115,7 +135,8 @@ def test_a_user_outside_the_docker_group() -> None:
     facts = facts_of("spark-uncabled")
     assert facts["docker"]["available"] is False
     assert "permission denied" in facts["docker"]["reason"]
-    assert set(facts["docker"]) == {"available", "reason"}
+    assert set(facts["docker"]) == {"available", "reason", "unit"}
+    assert facts["docker"]["unit"] == "active"  # the engine runs, this user may not ask it
     assert facts["probes"]["docker_containers"]["status"] == "failed"
 
 
@@ -127,6 +148,9 @@ def test_a_cable_in_the_other_cage_and_other_tools() -> None:
     assert [name for name, port in ports.items() if port["carrier"]] == ["enP2p1s0f0np0", "enp1s0f0np0"]
     assert "asked ibstat" in facts["probes"]["ibv_devinfo"]["reason"]
     assert facts["memory"]["swap_free"] == 13608574976 // 1024 * 1024
+    assert facts["memory"]["mlocked"] == 25022464
+    assert ports["enp1s0f0np0"]["errors"] == {"rx_errors": 0, "tx_errors": 0, "link_downed": 0, "out_of_sequence": 0}
+    assert "link_downed" not in ports["enP2p1s0f0np0"].get("errors", {})
 
 
 @pytest.mark.parametrize("tool", ["rdma", "ibdev2netdev", ""])
@@ -148,12 +172,12 @@ def test_what_was_not_recorded_is_absent() -> None:
     facts = facts_of("gigabyte-f0-cabled")
     assert "gpu" not in facts
     assert "workloads" not in facts
-    assert facts["docker"] == {"available": False, "reason": "docker: not in the recording"}
+    assert facts["docker"] == {"available": False, "reason": "docker: not in the recording", "unit": "active"}
 
 
 def test_a_gpu_that_does_not_answer_is_still_there() -> None:
     facts = facts_of("spark-nvidia-smi-hangs")
-    assert facts["gpu"] == {"present": True}
+    assert facts["gpu"] == {"present": True, "module": {"version": "580.142", "flavor": "open"}}
     assert facts["probes"]["nvidia_smi"]["status"] == "timeout"
     assert "workloads" not in facts
     assert facts["identity"]["gb10"] is True
@@ -179,7 +203,7 @@ def test_the_worker_is_reached_over_the_rail() -> None:
 def test_a_subset_asks_only_its_own_probes() -> None:
     facts = facts_of("spark-idle", "memory", "cpu")
     assert set(facts) == {"schema", "source", "root", "seconds", "probes", "memory", "cpu"}
-    assert set(facts["probes"]) == {"id", "meminfo", "cpuinfo"}
+    assert set(facts["probes"]) == {"id", "meminfo", "cpuinfo", "shm", "swaps"}
 
 
 def test_an_empty_recording_gives_no_facts_but_reasons() -> None:

@@ -10,16 +10,17 @@ from collections.abc import Callable
 import pytest
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.cpuinfo import Cpus, parse_cpuinfo
-from ansible_collections.gb10.cluster.plugins.module_utils._parsers.meminfo import parse_meminfo
+from ansible_collections.gb10.cluster.plugins.module_utils._parsers.meminfo import Swap, parse_meminfo, parse_swaps
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.process import (
     Cgroup,
     container_ids,
     parse_cgroups,
     parse_limits,
+    parse_locks,
     parse_memory_stat,
     parse_ps,
 )
-from ansible_collections.gb10.cluster.plugins.module_utils._parsers.release import DgxRelease, OsRelease, parse_dgx_release, parse_os_release
+from ansible_collections.gb10.cluster.plugins.module_utils._parsers.release import OsRelease, Update, parse_dgx_release, parse_os_release
 
 INNER, OUTER = "20730dc2d507be3ae8923b2aa36733511a9b62813e7291b1052572bdc92262f6", "9" * 64
 
@@ -41,6 +42,26 @@ def test_no_meminfo(text: str) -> None:
         parse_meminfo(text)
 
 
+def test_swaps(sample: Callable[[str], str]) -> None:
+    assert parse_swaps(sample("meminfo/swaps_dell.txt")) == (Swap("/swap.img", 16777212 * 1024, 512 * 1024),)
+    assert parse_swaps("Filename\tType\tSize\tUsed\tPriority\n") == ()
+    head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+    assert parse_swaps(f"{head}/my\\040swap file 4 0 -2\n/dev/dm-1 partition 8 8 100\n") == (Swap("/my swap", 4096, 0), Swap("/dev/dm-1", 8192, 8192))
+    with pytest.raises(ParseError):
+        parse_swaps("")
+
+
+def test_locks() -> None:
+    text = (
+        "1: OFDLCK ADVISORY  READ -1 00:45:5 0 EOF\n2: FLOCK  ADVISORY  WRITE 19393 00:3f:4366695 0 EOF\n"
+        "2: -> FLOCK  ADVISORY  WRITE 19394 00:3f:77 0 EOF\n3: POSIX  ADVISORY  WRITE 9 fe:00:1467430 128 1152\n"
+        "4: LEASE  ACTIVE    READ  2 <none>:0 0 EOF\n"
+    )
+    assert parse_locks(text) == {5, 4366695, 1467430, 0}
+    with pytest.raises(ParseError):
+        parse_locks("none\n")
+
+
 def test_cpuinfo(sample: Callable[[str], str]) -> None:
     assert parse_cpuinfo(sample("cpuinfo/gx10_first_core.txt")) == Cpus(1, ("Cortex-A725",))
     assert parse_cpuinfo("processor\t: 0\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n") == Cpus(2, ("AMD EPYC",))
@@ -52,17 +73,32 @@ def test_cpuinfo(sample: Callable[[str], str]) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("dgx_asus_ota_history", DgxRelease("DGX Spark", "7.2.3", "7.6.0", "GX10")),
-        ("dgx_hp_unquoted", DgxRelease("DGX Spark", "7.2.3", "7.5.0", "HP ZGX Nano G1n AI Station")),
-        ("dgx_spark", DgxRelease("DGX Spark", "7.2.3", "7.3.1", "DGX Server for KVM")),
+        ("dgx_asus_ota_history", ("DGX Spark", "7.2.3", "7.6.0", "GX10")),
+        ("dgx_hp_unquoted", ("DGX Spark", "7.2.3", "7.5.0", "HP ZGX Nano G1n AI Station")),
+        ("dgx_spark", ("DGX Spark", "7.2.3", "7.3.1", "DGX Server for KVM")),
     ],
 )
-def test_dgx_release(sample: Callable[[str], str], name: str, expected: DgxRelease) -> None:
-    assert parse_dgx_release(sample(f"release/{name}.txt")) == expected
+def test_dgx_release(sample: Callable[[str], str], name: str, expected: tuple[str, ...]) -> None:
+    release = parse_dgx_release(sample(f"release/{name}.txt"))
+    assert (release.name, release.release, release.ota_version, release.platform) == expected
+    assert release.ota_history[-1].version == release.ota_version
+
+
+def test_updates_in_the_order_they_came(sample: Callable[[str], str]) -> None:
+    history = parse_dgx_release(sample("release/dgx_asus_ota_history.txt")).ota_history
+    assert [update.version for update in history] == ["7.3.1", "7.4.0", "7.5.0", "7.6.0"]
+    assert history[0] == Update("7.3.1", "Thu Jan 15 19:07:36 CET 2026")
+    assert history[-1] == Update("7.6.0", "mer. 16 sept. 2026 17:08:05 CEST")
+
+
+def test_an_update_without_a_date() -> None:
+    text = 'DGX_NAME="x"\nDGX_OTA_VERSION="7.3.1"\nDGX_OTA_VERSION="7.4.0"\nDGX_OTA_DATE="today"\nDGX_OTA_VERSION="7.5.0"\n'
+    assert parse_dgx_release(text).ota_history == (Update("7.3.1", None), Update("7.4.0", "today"), Update("7.5.0", None))
 
 
 def test_a_factory_fresh_machine_has_no_update() -> None:
-    assert parse_dgx_release('DGX_NAME="DGX Spark"\nDGX_SWBUILD_VERSION="7.5.0"\n').ota_version is None
+    release = parse_dgx_release('DGX_NAME="DGX Spark"\nDGX_SWBUILD_VERSION="7.5.0"\n')
+    assert (release.ota_version, release.ota_history) == (None, ())
 
 
 def test_os_release(sample: Callable[[str], str]) -> None:

@@ -13,6 +13,8 @@ from ansible_collections.gb10.cluster.plugins.module_utils._parsers.account impo
     HostKey,
     Identity,
     Session,
+    parse_ahosts,
+    parse_group,
     parse_host_key,
     parse_id,
     parse_passwd_home,
@@ -20,6 +22,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._parsers.account impo
 )
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.df import Filesystem, parse_df
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.hf_cache import Entry, parse_index, parse_listing, reduce_index
+from ansible_collections.gb10.cluster.plugins.module_utils._parsers.hf_downloads import Download, parse_downloads
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.ss import Listener, parse_listeners
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.systemctl import Unit, parse_units
 
@@ -97,6 +100,35 @@ def test_passwd_home() -> None:
     assert parse_passwd_home("aurora:x:1000:1000:Aurora,,,:/home/aurora:/bin/bash\n") == "/home/aurora"
     with pytest.raises(ParseError):
         parse_passwd_home("")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("docker:x:988:aurora,deploy\n", ("aurora", "deploy")), ("docker:x:988:\n", ()), ("docker:*:988:a", ("a",))]
+)
+def test_group(text: str, expected: tuple[str, ...]) -> None:
+    assert parse_group(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "docker", "docker:x:many:aurora"])
+def test_no_group(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_group(text)
+
+
+def test_addresses_of_a_name() -> None:
+    text = "127.0.1.1       STREAM spark-1\n127.0.1.1       DGRAM  \n127.0.1.1       RAW    \n192.168.1.10    STREAM \n"
+    assert parse_ahosts(text) == ("127.0.1.1", "192.168.1.10")
+    assert parse_ahosts("") == ()
+    with pytest.raises(ParseError):
+        parse_ahosts("spark-1 127.0.1.1\n")
+
+
+def test_downloads() -> None:
+    text = "1796062168.5673295950\t12\t\n1796061000.1\t34\tmodels--o--m/blobs/a b.incomplete\n"
+    assert parse_downloads(text) == (Download(1796062168.567329595, 12, ""), Download(1796061000.1, 34, "models--o--m/blobs/a b.incomplete"))
+    for broken in ("1.0\t2\tx", "x\t2\tx\n", "1.0\tx\tx\n", "find: no\n"):
+        with pytest.raises(ParseError):
+            parse_downloads(broken)
 
 
 @pytest.mark.parametrize(

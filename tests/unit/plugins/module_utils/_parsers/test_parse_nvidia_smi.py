@@ -18,8 +18,9 @@ from ansible_collections.gb10.cluster.plugins.module_utils._parsers.nvidia_smi i
 
 MIB = 1024**2
 FULL = (
-    "index, name, pci.bus_id, driver_version, compute_cap, temperature.gpu, utilization.gpu [%], power.draw [W], memory.total [MiB]\n"
-    "0, NVIDIA GB10, 0000000F:01:00.0, 580.142, 12.1, 36, 0 %, 4.12 W, [N/A]\n"
+    "index, name, pci.bus_id, driver_version, compute_cap, temperature.gpu, utilization.gpu [%], power.draw [W], memory.total [MiB], "
+    "clocks.current.sm [MHz], clocks.max.sm [MHz], pstate\n"
+    "0, NVIDIA GB10, 0000000F:01:00.0, 580.142, 12.1, 36, 0 %, 4.12 W, [N/A], 208 MHz, 3003 MHz, P8\n"
 )
 
 
@@ -58,8 +59,13 @@ def test_gpus(sample: Callable[[str], str], name: str, fields: str, expected: Gp
 
 
 def test_all_fields_that_we_ask_for() -> None:
-    assert parse_gpus(FULL) == (Gpu(0, "NVIDIA GB10", "000f:01:00.0", "580.142", "12.1", 36, 0, 4.12, None),)
-    assert FULL.splitlines()[0].replace(" [%]", "").replace(" [W]", "").replace(" [MiB]", "").split(", ") == list(GPU_FIELDS)
+    assert parse_gpus(FULL) == (Gpu(0, "NVIDIA GB10", "000f:01:00.0", "580.142", "12.1", 36, 0, 4.12, None, 208, 3003, "P8"),)
+    assert FULL.splitlines()[0].replace(" [%]", "").replace(" [MHz]", "").replace(" [W]", "").replace(" [MiB]", "").split(", ") == list(GPU_FIELDS)
+
+
+def test_clocks_without_units_or_values() -> None:
+    (gpu,) = parse_gpus("name, clocks.sm [MHz], clocks.max.sm [MHz], pstate\nNVIDIA GB10, 799, [N/A], P0\n")
+    assert (gpu.clock, gpu.clock_max, gpu.state) == (799, None, "P0")
 
 
 def test_memory_of_another_gpu_is_in_bytes() -> None:

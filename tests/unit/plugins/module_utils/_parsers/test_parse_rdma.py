@@ -14,6 +14,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._parsers.rdma import 
     parse_ibdev2netdev,
     parse_ibstat,
     parse_ibv_devinfo,
+    parse_link_speed,
     parse_rate,
     parse_rdma_link,
     parse_state,
@@ -100,12 +101,22 @@ def test_gid(text: str, expected: tuple[str, str | None] | None) -> None:
     assert parse_gid(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("32.0 GT/s PCIe\n", 32.0), ("16 GT/s", 16.0), ("2.5 GT/s PCIe", 2.5), ("Unknown\n", None), ("Unknown speed", None)],
+)
+def test_link_speed(text: str, expected: float | None) -> None:
+    assert parse_link_speed(text) == expected
+
+
 def test_gid_type() -> None:
     assert parse_gid_type("RoCE v2\n") == "RoCE v2"
     assert parse_gid_type("IB/RoCE v1\n") == "RoCE v1"
 
 
-@pytest.mark.parametrize("parse", [parse_rate, parse_state, parse_gid, parse_gid_type, parse_ibdev2netdev, parse_ibstat, parse_ibv_devinfo])
+@pytest.mark.parametrize(
+    "parse", [parse_rate, parse_state, parse_link_speed, parse_gid, parse_gid_type, parse_ibdev2netdev, parse_ibstat, parse_ibv_devinfo]
+)
 def test_nonsense(parse: Callable[[str], object]) -> None:
     with pytest.raises(ParseError):
         parse("segmentation fault")
