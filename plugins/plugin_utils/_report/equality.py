@@ -17,6 +17,8 @@ Value = str | None
 # Nodes are read at different moments, some only after others, and a tool that hangs holds a node's answer back: only what is beyond
 # this many seconds is said to be another time.
 CLOCK_MARGIN = 120
+# Recordings that are this many seconds apart were not taken by one run.
+ONE_RUN = 3600
 _ABSENT = "not there"
 
 
@@ -125,8 +127,11 @@ def _mtu(facts: Facts, rails: Sequence[Mapping[str, Any]] | None) -> Value:
 
 
 def _clock(known: Mapping[str, Facts]) -> dict[str, Any]:
-    """Seconds from the first node's clock. Recordings are of different days: their clocks say nothing about each other."""
-    epochs = {host: dig(entry, "time.epoch") if entry.get("source") != "recording" else None for host, entry in known.items()}
+    """Seconds from the first node's clock. Recordings of different days say nothing about each other; those of one run do."""
+    epochs = {host: dig(entry, "time.epoch") for host, entry in known.items()}
+    read = [epoch for epoch in epochs.values() if epoch is not None]
+    if read and max(read) - min(read) > ONE_RUN and any(entry.get("source") == "recording" for entry in known.values()):
+        epochs = dict.fromkeys(known)
     first = next((epoch for epoch in epochs.values() if epoch is not None), 0)
     offsets = {host: None if epoch is None else round(epoch - first) for host, epoch in epochs.items()}
     there = [offset for offset in offsets.values() if offset is not None]
@@ -138,7 +143,7 @@ def _clock(known: Mapping[str, Facts]) -> dict[str, Any]:
 def equality_lines(document: Mapping[str, Any]) -> Iterator[Line]:
     """One sentence: what differs, with values; the rest only counted."""
     rows = document.get("equality") or []
-    if not rows:
+    if not rows or sum(1 for node in document["nodes"].values() if node) < 2:
         return
     different = [row for row in rows if row["equal"] is False]
     same, unknown = (sum(1 for row in rows if row["equal"] is state) for state in (True, None))

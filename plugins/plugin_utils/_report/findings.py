@@ -25,12 +25,16 @@ def blocking(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
-    """Grouped, what blocks first; accepted ones last, in one line each."""
+    """Grouped, what blocks first. What is for information is a sentence a kind, its remedy left to the files; accepted ones are only named."""
     for severity, title in _TITLES.items():
         group = [finding for finding in findings if finding.get("severity") == severity and not finding.get("accepted")]
         if not group:
             continue
         yield gap()
+        if severity == "info":
+            yield Line(f"{title} (remedies are in the report's files)", "title")
+            yield from _kinds(group)
+            continue
         yield Line(f"{title} ({len(group)})", "title")
         for finding in group:
             yield from _finding(finding, severity)
@@ -39,6 +43,16 @@ def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
         yield gap()
         names = sorted({str(finding["id"]) for finding in accepted})
         yield from paragraph(f"Accepted by you ({count(len(accepted), 'finding')}): {listing(names)}.", style="dim")
+
+
+def _kinds(group: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """The first finding of each id, and where else there is one."""
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for finding in group:
+        kinds.setdefault(str(finding["id"]), []).append(finding)
+    for id_, findings in kinds.items():
+        elsewhere = listing(list(dict.fromkeys(str(node) for finding in findings[1:] for node in finding.get("nodes") or [])))
+        yield from paragraph(f"{findings[0].get('observed', '')} ({id_}{f', also {elsewhere}' if elsewhere else ''})", 4, f"  {SIGNS['info']}")
 
 
 def _finding(finding: Mapping[str, Any], severity: str) -> Iterator[Line]:
