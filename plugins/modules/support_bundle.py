@@ -17,7 +17,7 @@ description:
 options:
   state:
     description:
-      - V(packed) makes the bundle at O(path) from the files in O(recordings), the plan C(ansible_facts.gb10_plan) and the variables of the deployment.
+      - V(packed) makes the bundle at O(path) from the files in O(recordings), the plan C(ansible_facts.gb10_plan) and the variables.
       - V(read) reads the bundle at O(path) and returns its nodes and settings.
     type: str
     choices: [packed, read]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .config import NODES, PORT_BY_NETDEV, PORTS, TRAY, Node, Port
+from .profiles import Profile
 from .shell import LabError, run
 
 #: Larger than any MTU a node may set, so that only the nodes' own ports limit a frame.
@@ -53,7 +54,7 @@ def _links() -> dict[str, dict[str, Any]]:
     return {link["ifname"]: link for link in found if link.get("ifname")}
 
 
-def ensure(pids: dict[str, int], plugged: set[str], ports: dict[str, tuple[Port, ...]]) -> list[str]:
+def ensure(pids: dict[str, int], plugged: set[str], machines: dict[str, Profile]) -> list[str]:
     """Lay every cable that is missing at the ports that each node has, and plug exactly ``plugged``; returns what was done, in words."""
     done: list[str] = []
     if not tray_exists():
@@ -72,15 +73,14 @@ def ensure(pids: dict[str, int], plugged: set[str], ports: dict[str, tuple[Port,
                 ],
             )
     for node in NODES:
-        missing = _missing(node, pids[node.name], ports[node.name], links)
+        missing = _missing(node, pids[node.name], machines[node.name].ports, links)
         if missing:
-            _lay(node, pids[node.name], missing)
+            _lay(node, pids[node.name], missing, machines[node.name].wiring)
             done.append(f"{len(missing)} ports of {node.name} were connected to the tray")
     links = _links()
     for port in PORTS:
         want_up = port.netdev in plugged
-        ends = [links[far_end(node, port)] for node in NODES if port in ports[node.name]]
-        if any(("UP" in end["flags"]) != want_up for end in ends):
+        if any(("UP" in end["flags"]) != want_up for end in _ends(port, links)):
             set_plugged(port.netdev, want_up)
             done.append(f"the cable of {port.netdev} was {'plugged' if want_up else 'pulled'}")
     return done
@@ -108,7 +108,12 @@ def _names(pid: int) -> set[str]:
     return {link["ifname"] for link in json.loads(listing or "[]") if link.get("ifname")}
 
 
-def _lay(node: Node, pid: int, ports: list[Port]) -> None:
+def _ends(port: Port, links: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The far ends that a cable joins: of equal ports, unless a node is wired crosswise."""
+    return [link for link in links.values() if link.get("master") == bridge(port)]
+
+
+def _lay(node: Node, pid: int, ports: list[Port], wiring: dict[str, str]) -> None:
     """Make the veth pairs of a node, the near end with the port's name and the MAC address a Spark would have."""
     far: list[str] = []
     near: list[str] = []
@@ -123,7 +128,7 @@ def _lay(node: Node, pid: int, ports: list[Port]) -> None:
             f"link add {port.netdev} netns {pid} index {number} address {node.mac(port.mac_offset)} "
             f"type veth peer name {end} index {far_number} netns {TRAY} mtu {TRAY_MTU}"
         )
-        far.append(f"link set {end} master {bridge(port)}")
+        far.append(f"link set {end} master {bridge(PORT_BY_NETDEV[wiring.get(port.netdev, port.netdev)])}")
         near.append(f"link set {port.netdev} up")
     _batch([], create)
     _batch(["ip", "netns", "exec", TRAY], far)
@@ -143,8 +148,7 @@ def set_plugged(netdev: str, up: bool) -> None:
     if port is None:
         raise LabError(f"there is no port {netdev}: choose one of {', '.join(PORT_BY_NETDEV)}")
     word = "up" if up else "down"
-    ends = [far_end(node, port) for node in NODES if far_end(node, port) in _links()]
-    _batch(["ip", "netns", "exec", TRAY], [f"link set {end} {word}" for end in ends])
+    _batch(["ip", "netns", "exec", TRAY], [f"link set {end['ifname']} {word}" for end in _ends(port, _links())])
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,8 @@ def states() -> list[CableState]:
     links = _links()
 
     def plugged(port: Port) -> bool:
-        return all("UP" in links.get(far_end(node, port), {}).get("flags", []) for node in NODES)
+        ends = _ends(port, links)
+        return len(ends) > 1 and all("UP" in end["flags"] for end in ends)
 
     return [CableState(port.netdev, plugged(port)) for port in PORTS]
 

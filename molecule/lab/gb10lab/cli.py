@@ -80,7 +80,7 @@ def _up_nodes(wanted: dict[str, str | None]) -> list[str]:
             words, chosen[node.name] = nodes.ensure_node(node, wanted[node.name])
             done += words
         plugged = chosen[config.HEAD.name].cables & chosen[config.WORKER.name].cables
-        done += cables.ensure(nodes.pids(), plugged, {name: profile.ports for name, profile in chosen.items()})
+        done += cables.ensure(nodes.pids(), plugged, chosen)
         boots = {node.name: nodes.wait_booted(node) for node in config.NODES}
         for node in config.NODES:
             done += nodes.ensure_hardware(node, chosen[node.name], boots[node.name].digest)

@@ -88,7 +88,8 @@ def ensure_network() -> list[str]:
 
 def _create(node: Node, image: str, flags: tuple[str, ...], profile: Profile) -> None:
     """Make the container with all its files; it has never been started, so an aborted run is seen and made anew."""
-    network = ["--network", NETWORK, "--ip", node.management] if node.management else ["--network", "none"]
+    management = node.management or profile.settings["management"]
+    network = ["--network", NETWORK, "--ip", management] if management else ["--network", "none"]
     volume = f"gb10-lab-{node.name}-{time.time_ns() // 1_000_000:x}"
     docker("volume", "create", "--label", LABEL, "--label", f"{NODE_LABEL}={node.name}", volume)
     docker(

@@ -42,8 +42,13 @@ class Profile:
 
     @property
     def cables(self) -> set[str]:
-        """The ports whose cable is plugged in at this machine."""
+        """The cables that are plugged in at this machine."""
         return set(self.settings["fabric"]["cables"])
+
+    @property
+    def wiring(self) -> dict[str, str]:
+        """The cable at each port, named by the head's port; empty where equal ports are joined."""
+        return dict(self.settings["fabric"]["wiring"])
 
     @property
     def ports(self) -> tuple[Port, ...]:

@@ -21,7 +21,7 @@ _CONTAINERD = "io.containerd.snapshotter"
 _CONTAINER_VARIABLES = re.compile(r"^(?:(?:NCCL|GLOO|UCX|RAY_memory)_\w+|VLLM_HOST_IP|\w+_IFNAME)$")
 # And an image's: which driver and libraries it is made for.
 _IMAGE_VARIABLES = re.compile(
-    r"^(?:NVIDIA_REQUIRE_\w+|CUDA_VERSION|CUDA_DRIVER_VERSION|NVIDIA_DRIVER_CAPABILITIES|NCCL_VERSION|TORCH_CUDA_ARCH_LIST)$"
+    r"^(?:NVIDIA_(?:REQUIRE_\w+|DISABLE_REQUIRE|DRIVER_CAPABILITIES)|CUDA_(?:DRIVER_)?VERSION|NCCL_VERSION|TORCH_CUDA_ARCH_LIST)$"
 )
 _KEPT = ("Id", "Name", "Image", "RestartCount", "Created", "Mounts", "Path", "RepoTags", "RepoDigests", "Size", "Architecture", "RootFS")
 _KEPT_STATE = ("Status", "Running", "Pid", "ExitCode", "StartedAt")

@@ -8,7 +8,57 @@
 
 from __future__ import annotations
 
-from . import deployment, docker, fabric, gpu, image, memory, model, node, platform, ports
+from . import (
+    cache,
+    containers,
+    deployment,
+    disk,
+    docker,
+    drift,
+    environment,
+    fabric,
+    fabric_link,
+    fabric_path,
+    gpu,
+    identity,
+    image,
+    interface,
+    kernel,
+    memory,
+    model,
+    node,
+    platform,
+    ports,
+    recipe,
+    tenants,
+)
 from .base import RULES, Rule, evaluate, table
 
-__all__ = ["RULES", "Rule", "deployment", "docker", "evaluate", "fabric", "gpu", "image", "memory", "model", "node", "platform", "ports", "table"]
+__all__ = [
+    "RULES",
+    "Rule",
+    "cache",
+    "containers",
+    "deployment",
+    "disk",
+    "docker",
+    "drift",
+    "environment",
+    "evaluate",
+    "fabric",
+    "fabric_link",
+    "fabric_path",
+    "gpu",
+    "identity",
+    "image",
+    "interface",
+    "kernel",
+    "memory",
+    "model",
+    "node",
+    "platform",
+    "ports",
+    "recipe",
+    "table",
+    "tenants",
+]

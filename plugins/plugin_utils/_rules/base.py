@@ -4,7 +4,11 @@
 """What a rule is, and the register of all rules.
 
 A rule is a pure function from a context to the cases it found. Its decorator carries what is the same for every case (id, severity, one
-sentence, source), so that the documented table of rules is made from the code.
+sentence, source), so that the documented table of rules is made from the code. Two things are decided here for all rules:
+
+* ``several``: the rule is about what nodes do with each other, so it says nothing about a deployment on one node.
+* ``explained_by``: rules that name the cause of what this one sees. Where one of them speaks of the same node, this one is silent: one
+  finding a fault. A cause that the user accepted explains nothing away any more.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .context import Context
+from .context import Context, Node
 
 SEVERITIES = ("block", "warn", "info")
 
@@ -30,6 +34,7 @@ class Case:
 
 
 Check = Callable[[Context], Iterator[Case]]
+NodeCheck = Callable[[Context, Node], "Case | None"]
 
 
 @dataclass(frozen=True)
@@ -41,18 +46,20 @@ class Rule:
     summary: str
     source: str
     check: Check
+    several: bool = False
+    explained_by: tuple[str, ...] = ()
 
     def findings(self, context: Context) -> Iterator[dict[str, Any]]:
         """The rule's findings, in the shape of docs/contracts.md section 5."""
-        for case in self.check(context):
+        for each in self.check(context) if context.several or not self.several else ():
             yield {
                 "id": self.id,
                 "severity": self.severity,
-                "nodes": list(case.nodes),
-                "observed": case.observed,
-                "expected": case.expected,
-                "remedy": case.remedy,
-                "evidence": list(case.evidence),
+                "nodes": list(each.nodes),
+                "observed": each.observed,
+                "expected": each.expected,
+                "remedy": each.remedy,
+                "evidence": list(each.evidence),
                 "source": self.source,
                 "accepted": self.id in context.settings.accept,
             }
@@ -61,7 +68,9 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
-def rule(id_: str, severity: str, summary: str, *, source: str) -> Callable[[Check], Check]:
+def rule(
+    id_: str, severity: str, summary: str, *, source: str, several: bool = False, explained_by: tuple[str, ...] = ()
+) -> Callable[[Check], Check]:
     """Register the decorated function as a rule.
 
     Raises ValueError on an unknown severity, an id without a topic, or an id that is taken: mistakes of the programmer.
@@ -70,16 +79,43 @@ def rule(id_: str, severity: str, summary: str, *, source: str) -> Callable[[Che
         raise ValueError(f"a rule needs a free id 'topic.what' and a severity of {SEVERITIES}, got {id_!r} and {severity!r}")
 
     def register(check: Check) -> Check:
-        RULES[id_] = Rule(id_, severity, summary, source, check)
+        RULES[id_] = Rule(id_, severity, summary, source, check, several, explained_by)
         return check
 
     return register
 
 
+def node_rule(
+    id_: str, severity: str, summary: str, *, source: str, several: bool = False, explained_by: tuple[str, ...] = ()
+) -> Callable[[NodeCheck], NodeCheck]:
+    """Register a function that looks at one node that answered, and says at most one thing about it."""
+
+    def register(check: NodeCheck) -> NodeCheck:
+        def over_nodes(context: Context) -> Iterator[Case]:
+            for node in context.reachable:
+                found = check(context, node)
+                if found is not None:
+                    yield found
+
+        over_nodes.__doc__ = check.__doc__
+        rule(id_, severity, summary, source=source, several=several, explained_by=explained_by)(over_nodes)
+        return check
+
+    return register
+
+
+def case(node: Node, observed: str, expected: str, remedy: str, *evidence: str) -> Case:
+    """A case of one node."""
+    return Case((node.name,), observed, expected, remedy, evidence)
+
+
 def table() -> str:
     """All rules as a Markdown table, by id: what the documentation shows."""
-    rows = [f"| `{each.id}` | {each.severity} | {each.summary} | {_link(each.source)} |" for _, each in sorted(RULES.items())]
-    return "\n".join(["| id | severity | what it means | source |", "| --- | --- | --- | --- |", *rows]) + "\n"
+    rows = [
+        f"| `{each.id}` | {each.severity} | {'several' if each.several else 'any'} | {each.summary} | {_link(each.source)} |"
+        for _, each in sorted(RULES.items())
+    ]
+    return "\n".join(["| id | severity | nodes | what it means | source |", "| --- | --- | --- | --- | --- |", *rows]) + "\n"
 
 
 def _link(source: str) -> str:
@@ -92,7 +128,14 @@ def evaluate(context: Context, only: Iterable[str] | None = None) -> list[dict[s
     chosen = RULES.values() if only is None else [RULES[id_] for id_ in only]
     order = {node.name: node.rank for node in context.nodes}
     found = [finding for each in chosen for finding in each.findings(context)]
+    speaks = {(finding["id"], node) for finding in found if not finding["accepted"] for node in finding["nodes"]}
     return sorted(
-        found,
+        (finding for finding in found if not _explained(finding, speaks)),
         key=lambda f: (SEVERITIES.index(f["severity"]), f["id"], [order.get(n, len(order)) for n in f["nodes"]], f["observed"]),
     )
+
+
+def _explained(finding: dict[str, Any], speaks: set[tuple[str, str]]) -> bool:
+    """Whether the cause of a finding is named by others on each of its nodes."""
+    causes = RULES[finding["id"]].explained_by
+    return bool(causes) and all(any((cause, node) in speaks for cause in causes) for node in finding["nodes"])

@@ -60,6 +60,19 @@ class Node:
         """Who holds memory, largest first, whatever the order in the facts."""
         return sorted(self.rows("workloads"), key=lambda row: (-(held(row) or 0), str(row.get("name"))))
 
+    def port(self, netdev: str) -> Mapping[str, Any]:
+        """The facts of a ConnectX-7 function, empty if it is not there."""
+        return next((row for row in self.rows("fabric.ports") if row.get("netdev") == netdev), {})
+
+    def interfaces(self) -> dict[str, Mapping[str, Any]]:
+        """Every netdev but the loopback, ConnectX-7 or not, by name; empty if they are not known."""
+        rows = [*self.rows("fabric.interfaces"), *({**row, "name": row.get("netdev")} for row in self.rows("fabric.ports"))]
+        return {str(row.get("name")): row for row in rows}
+
+    def running(self) -> list[Mapping[str, Any]]:
+        """Containers that run and are not ours."""
+        return [row for row in self.rows("docker.containers") if row.get("running") and not is_managed(row)]
+
     def container(self, name: str) -> Mapping[str, Any] | None:
         """The container of that name, running or not."""
         return next((row for row in self.rows("docker.containers") if row.get("name") == name), None)
@@ -247,6 +260,11 @@ def held(workload: Mapping[str, Any]) -> int | None:
 def sized(size: float) -> str:
     """Bytes as text for people, in GiB, or MiB where that would say 0.0."""
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 or size == 0 else f"{size / 2**20:.1f} MiB"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: ``1 file``, ``2 files``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def listing(words: Iterable[str]) -> str:

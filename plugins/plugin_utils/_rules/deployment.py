@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 from .base import Case, rule
-from .context import Context
+from .context import Context, counted
 
 
 @rule(
@@ -30,9 +30,10 @@ def world_size(context: Context) -> Iterator[Case]:
         yield Case(
             tuple(node.name for node in context.nodes),
             f"{context.recipe['name']} makes {context.world_size} ranks (tensor parallel {tensor}, pipeline parallel {pipeline}); "
-            f"the group has {len(counts)} node{'s' * (len(counts) != 1)} with {gpus} GPU{'s' * (gpus != 1)} in all.",
+            f"the group has {counted(len(counts), 'node')} with {counted(gpus, 'GPU')} in all.",
             "Every GPU is one rank.",
-            f"Name {context.recipe['nodes']} nodes in the group, choose another recipe, or another split (memory needs then differ): -e '{value}'.",
+            f"Name {counted(int(context.recipe['nodes']), 'node')} in the group, choose another recipe, "
+            f"or another split (memory needs then differ): -e '{value}'.",
             ("gpu.devices",),
         )
 

@@ -11,23 +11,27 @@ from .base import Case, rule
 from .context import Context, Node, listing
 from .gpu import failed_probe
 
-#: Facts without which a deployment cannot be judged, and what a reader calls them.
+#: Facts without which a deployment cannot be judged: what a reader calls them, and the probes that they come from.
 _NEEDED = {
-    "memory.available": "the available memory",
-    "memory.total": "the total memory",
-    "workloads": "who holds memory",
-    "gpu.present": "whether there is a GPU",
-    "docker.available": "whether Docker answers",
-    "kernel.machine": "the architecture",
-    "python.requests": "whether Python has the requests package",
-    "models.repositories": "the models in the Hugging Face cache",
-    "services.listening": "the ports in use",
-    "disk": "the free disk space",
+    "memory.available": ("the available memory", ("meminfo",)),
+    "memory.total": ("the total memory", ("meminfo",)),
+    "workloads": ("who holds memory", ("docker_containers", "nvidia_smi_processes", "ps")),
+    "gpu.present": ("whether there is a GPU", ("nvidia_smi", "nvidia_proc")),
+    "docker.available": ("whether Docker answers", ("docker_info",)),
+    "kernel.machine": ("the architecture", ("kernel",)),
+    "python.requests": ("whether Python has the requests package", ("python",)),
+    "models.repositories": ("the models in the Hugging Face cache", ("hf_cache",)),
+    "services.listening": ("the ports in use", ("ss",)),
+    "disk": ("the free disk space", ("df",)),
+}
+#: Needed only where nodes talk to each other.
+_NEEDED_BY_SEVERAL = {
+    "fabric.ports": ("the ports of the fabric", ("ip_addr",)),
+    "fabric.interfaces": ("the addresses", ("ip_addr",)),
+    "fabric.routes": ("the routes", ("ip_route",)),
 }
 #: So many probes are named in a sentence.
 _SHOWN = 4
-#: Needed only where nodes talk to each other.
-_NEEDED_BY_SEVERAL = {"fabric.ports": "the ports of the fabric", "fabric.interfaces": "the addresses", "fabric.routes": "the routes"}
 
 
 @rule(
@@ -69,23 +73,25 @@ def facts_incomplete(context: Context) -> Iterator[Case]:
             needed.pop("gpu.present")  # gpu.unreachable says more about it
         if node.get("docker.available") is False:
             needed.pop("workloads")  # the findings about Docker say why
-        missing = {path: words for path, words in needed.items() if node.get(path) is None}
+        missing = {path: entry for path, entry in needed.items() if node.get(path) is None}
         if missing:
+            asked = {name for _, names in missing.values() for name in names}
             yield Case(
                 (node.name,),
-                f"Unknown on {node.name}: {listing(missing.values())}. {_probes(node)}",
+                f"Unknown on {node.name}: {listing(words for words, _ in missing.values())}. {_probes(node, asked)}",
                 "Every fact that a decision depends on is known.",
                 f"Run `ansible {node.name} -m gb10.cluster.gb10_facts` and mend what its probes name, then run again.",
                 tuple(missing),
             )
 
 
-def _probes(node: Node) -> str:
-    """A sentence about the probes that failed, without those whose tool is merely not there, unless there are no others."""
+def _probes(node: Node, asked: set[str]) -> str:
+    """A sentence about why: the probes that were asked for it and gave nothing, without those whose tool is merely not there if others failed."""
     probes = node.get("probes")
     rows = {name: row for name, row in sorted(probes.items()) if isinstance(row, Mapping)} if isinstance(probes, Mapping) else {}
-    failed = {name: row for name, row in rows.items() if row.get("status") in ("failed", "timeout")}
-    shown = failed or {name: row for name, row in rows.items() if row.get("status") != "ok"}
+    silent = {name: row for name, row in rows.items() if name in asked and row.get("status") != "ok"}
+    failed = {name: row for name, row in silent.items() if row.get("status") in ("failed", "timeout")}
+    shown = failed or silent
     if not shown:
         return "No probe says why."
     words = [f"{name} {row.get('status')} ({row.get('reason') or 'no reason given'})" for name, row in shown.items()]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .base import Case, rule
-from .context import Context, sized
+from .base import Case, case, node_rule, rule
+from .context import Context, Node, listing, sized
+from .versions import version
 
 
 @rule(
@@ -48,26 +49,6 @@ def not_gb10(context: Context) -> Iterator[Case]:
 
 
 @rule(
-    "kernel.kho_cma",
-    "block",
-    "The kernel keeps memory from RDMA: kexec handover reserved it, and registering buffers fails.",
-    source="https://github.com/NVIDIA/NV-Kernels/pull/591",
-)
-def kho_cma(context: Context) -> Iterator[Case]:
-    """Each node of several with more contiguous memory free than there is. Keyed on the mechanism, so that a mended kernel passes."""
-    for node in context.reachable if context.several else ():
-        total, free = node.number("memory.cma_total"), node.number("memory.cma_free")
-        if total is not None and free is not None and free > total:
-            yield Case(
-                (node.name,),
-                f"CmaFree ({sized(free)}) of {node.name} is more than CmaTotal ({sized(total)}), kernel {node.get('kernel.release') or 'unknown'}.",
-                "CmaFree is at most CmaTotal. Otherwise NCCL fails late with `ibv_reg_mr_iova2 ... Cannot allocate memory`.",
-                f"On {node.name}, boot a kernel of the 6.17 series, or add kho=off to the kernel command line, and reboot.",
-                ("memory.cma_free", "memory.cma_total", "kernel.release"),
-            )
-
-
-@rule(
     "python.requests_missing",
     "block",
     "The node's Python lacks the requests package that the container modules need.",
@@ -82,6 +63,93 @@ def requests_missing(context: Context) -> Iterator[Case]:
                 (node.name,),
                 f"{python} on {node.name} has no package requests.",
                 "The Python that Ansible uses on the node can import requests.",
-                f"sudo apt-get install python3-requests on {node.name}.",
+                f"On {node.name}: `sudo apt-get install python3-requests`.",
                 ("python.requests",),
             )
+
+
+#: The oldest Python that modules run on.
+_OLDEST_PYTHON = (3, 9)
+
+
+@node_rule(
+    "python.too_old",
+    "block",
+    "The node's Python is too old for the modules.",
+    source="https://docs.ansible.com/ansible/latest/reference_appendices/release_and_maintenance.html",
+)
+def too_old(context: Context, node: Node) -> Case | None:
+    """Each node whose Python is older than 3.9."""
+    found = version(node.get("python.version"))
+    if found is None or found[:2] >= _OLDEST_PYTHON:
+        return None
+    return case(
+        node,
+        f"{node.get('python.executable') or 'Python'} on {node.name} is {node.get('python.version')}.",
+        "The Python that Ansible uses on the node is 3.9 or newer.",
+        f"Set ansible_python_interpreter of {node.name} to a newer one, such as /usr/bin/python3 of Ubuntu 24.04.",
+        "python.version",
+    )
+
+
+@node_rule(
+    "limits.memlock",
+    "info",
+    "Sessions on the node may lock little memory, so RDMA tools fail there outside of containers.",
+    source="https://github.com/eugr/spark-vllm-docker/issues/389",
+    several=True,
+)
+def memlock(context: Context, node: Node) -> Case | None:
+    """Each node whose session has a small limit. Containers of ours have a limit of their own."""
+    limit = node.number("limits.memlock")
+    if limit is None or limit == -1 or limit >= 2**30:
+        return None
+    return case(
+        node,
+        f"A session on {node.name} may lock {sized(limit)} of memory.",
+        "RDMA locks its buffers; containers of ours have no limit, tools like ib_write_bw on the machine itself have this one.",
+        f"Only to run such tools: a file in /etc/security/limits.d on {node.name} with `* - memlock unlimited`, then log in again.",
+        "limits.memlock",
+    )
+
+
+@node_rule(
+    "service.not_enabled",
+    "warn",
+    "Docker does not start at boot, so nothing is served after a reboot.",
+    source="https://github.com/NVIDIA/NemoClaw/issues/4886",
+)
+def not_enabled(context: Context, node: Node) -> Case | None:
+    """Each node whose Docker service is disabled. Masked or static units are somebody's decision, and said as well."""
+    for row in node.rows("services.units"):
+        if row.get("name") == "docker.service" and row.get("enabled") in ("disabled", "masked"):
+            return case(
+                node,
+                f"docker.service of {node.name} is {row.get('enabled')}.",
+                "Docker starts at boot.",
+                f"On {node.name}: `sudo systemctl {'unmask' if row.get('enabled') == 'masked' else 'enable'} docker`.",
+                "services.units",
+            )
+    return None
+
+
+@node_rule(
+    "service.failed",
+    "warn",
+    "A unit of this collection has failed.",
+    source="https://github.com/eugr/spark-vllm-docker/issues/257",
+)
+def failed(context: Context, node: Node) -> Case | None:
+    """Each node with a failed unit of ours: restarts are bounded, so that a fault is seen instead of repeated."""
+    units = [
+        str(row.get("name")) for row in node.rows("services.units") if str(row.get("name")).startswith("gb10-") and row.get("active") == "failed"
+    ]
+    if not units:
+        return None
+    return case(
+        node,
+        f"{listing(units)} of {node.name} {'have' if len(units) > 1 else 'has'} failed and is not started again by itself.",
+        "Units of a deployment are active, or were stopped.",
+        f"`journalctl -u {units[0]} -n 100` on {node.name} says why; deploying again, or the playbook start, starts the whole gang.",
+        "services.units",
+    )

@@ -32,13 +32,13 @@ _PATH, _QUERY = "/%:@!$&*+,;=~-._", "/%:@!$&*+,;=~-._?"
 def clean(text: str, width: int) -> str:
     """One line of plain text, at most ``width`` characters."""
     text = plain(html.unescape(text[:MAX_TEXT]))
+    # Joiners, marks that change the direction of writing, and other characters that cannot be seen go first: without them, what was around may be a tag.
+    text = "".join(char for char in text if char.isspace() or not unicodedata.category(char).startswith("C"))
     text = _SCRIPT.sub(" ", text)
     # Taking a tag away may make another one of what was around it.
     while (without := _TAG.sub(" ", text)) != text:
         text = without
     text = _EMPHASIS.sub("", _LINK.sub(r"\1", _LINE_START.sub("", _OPEN_TAG.sub(" ", text))))
-    # Joiners, marks that change the direction of writing, and other characters that cannot be seen.
-    text = "".join(" " if char.isspace() else char for char in text if char.isspace() or not unicodedata.category(char).startswith("C"))
     return shorten(" ".join(text.split()), width)
 
 

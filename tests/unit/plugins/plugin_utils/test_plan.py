@@ -150,7 +150,7 @@ def test_two_nodes_without_ray() -> None:
 
 
 def test_a_single_node_needs_neither_ray_nor_fabric() -> None:
-    made = plan({HEAD: spark()}, {"nodes": 1, "tensor_parallel": 1})
+    made = plan({HEAD: spark()}, {"nodes": 1, "tensor_parallel": 1, "model": {"size": 60 * 10**9}})
     assert (made["backend"], made["ok"]) == ("mp", True)
     assert list(containers(made, HEAD)) == ["gb10-vllm"]
     entry = containers(made, HEAD)["gb10-vllm"]
@@ -198,7 +198,7 @@ def test_the_image_of_the_head_replaces_another_of_the_same_name() -> None:
     run = plan(twin())["image"]["run"]
     facts = twin()
     for name, id_ in ((HEAD, "a"), (WORKER, "b")):
-        facts[name]["docker"]["images"] = [{"id": id_, "tags": [run]}]  # type: ignore[index]
+        facts[name]["docker"]["images"] = [{"id": id_, "tags": [run], "layers": id_}]  # type: ignore[index]
     made = plan(facts)
     assert [made["nodes"][name]["image"]["action"] for name in (HEAD, WORKER)] == ["none", "copy"]
     facts[HEAD]["docker"]["images"] = []  # type: ignore[index]

@@ -16,7 +16,7 @@ from builders import Facts, ids, plan
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "fixtures" / "recordings"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
-SINGLE: Facts = {"nodes": 1, "tensor_parallel": 1}
+SINGLE: Facts = {"nodes": 1, "tensor_parallel": 1, "model": {"size": 60 * 10**9}}
 
 
 def facts_of(name: str) -> Facts:
@@ -29,9 +29,12 @@ def peer_of(facts: Facts) -> Facts:
     """A machine at the other end of its cable: the same one, with the next address on each rail, and nothing on it."""
     peer = deepcopy(facts)
     for port in peer["fabric"]["ports"]:
-        for entry in port["addresses"]:
+        for entry in [*port["addresses"], *(gid for gid in port.get("gids", []) if "address" in gid)]:
             head, _, last = entry["address"].rpartition(".")
             entry["address"] = f"{head}.{int(last) ^ 1}"
+    for row in [*peer["fabric"]["ports"], *peer["fabric"]["interfaces"]]:
+        row["mac"] = f"06:{row['mac'][3:]}"
+    peer["ssh"] = {"host_keys": []}
     peer["workloads"] = []
     return peer
 
