@@ -12,6 +12,7 @@ from typing import Any
 from .common import LIB, NET, RUN, Port, write_in_place
 
 GIDS = 16
+EMPTY_GID = ":".join(["0000"] * 8)
 SYS = RUN / "sys"
 
 
@@ -182,14 +183,17 @@ def addresses() -> dict[str, list[str]]:
     return {link["ifname"]: [one["local"] for one in link.get("addr_info", [])] for link in found if link.get("ifname")}
 
 
-def gid_rows(port: Port, ipv4: list[str]) -> list[tuple[str, str]]:
-    """The GID table of a port: link-local first, then each IPv4 address, each as RoCE v1 and v2."""
+def gid_rows(port: Port, ipv4: list[str], gap: int) -> list[tuple[str, str]]:
+    """The GID table of a port: link-local first, then each IPv4 address, each as RoCE v1 and v2; between them slots that others have left."""
     octets = bytes.fromhex(port.mac.replace(":", ""))
     eui = bytes([octets[0] ^ 2]) + octets[1:3] + b"\xff\xfe" + octets[3:]
     wanted = [bytes.fromhex("fe80000000000000") + eui]
-    wanted += [b"\0" * 10 + b"\xff\xff" + ipaddress.IPv4Address(one).packed for one in ipv4]
+    wanted += [b""] * gap + [b"\0" * 10 + b"\xff\xff" + ipaddress.IPv4Address(one).packed for one in ipv4]
     rows = []
     for gid in wanted:
+        if not gid:
+            rows.append((EMPTY_GID, ""))
+            continue
         text = gid.hex()
         for kind in ("IB/RoCE v1", "RoCE v2"):
             rows.append((":".join(text[i : i + 4] for i in range(0, 32, 4)), kind))
@@ -198,15 +202,14 @@ def gid_rows(port: Port, ipv4: list[str]) -> list[tuple[str, str]]:
 
 def refresh(settings: dict[str, Any], ports: list[Port], ipv4: dict[str, list[str]]) -> None:
     """Everything that follows the cable and the addresses."""
-    empty = ":".join(["0000"] * 8)
     for port in ports:
         one = SYS / "infiniband" / port.hca / "ports" / "1"
         put(one / "state", "4: ACTIVE" if port.up else "1: DOWN")
         put(one / "phys_state", "5: LinkUp" if port.up else "3: Disabled")
         put(one / "rate", "200 Gb/sec (4X HDR)" if port.up else "40 Gb/sec (4X QDR)")
-        rows = gid_rows(port, ipv4.get(port.netdev, []))
+        rows = gid_rows(port, ipv4.get(port.netdev, []), settings["fabric"]["gid_gap"])
         for index in range(GIDS):
-            gid, kind = rows[index] if index < len(rows) else (empty, "")
+            gid, kind = rows[index] if index < len(rows) else (EMPTY_GID, "")
             put(one / "gids" / str(index), gid)
             for folder, text in (("types", kind), ("ndevs", port.netdev)):
                 attribute = one / "gid_attrs" / folder / str(index)

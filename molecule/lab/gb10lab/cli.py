@@ -89,7 +89,7 @@ def _up_nodes(wanted: dict[str, str | None]) -> list[str]:
             with step(f"Seeding {node.name} with the profile {chosen[node.name].name}", quiet_below=1.0):
                 seeds.seed(node, chosen[node.name])
             done.append(f"{node.name} was seeded with the profile {chosen[node.name].name}")
-    if "enp1s0f1np1" in plugged and done:
+    if "enp1s0f1np1" in plugged and done and not chosen[config.WORKER.name].settings["management"]:
         nodes.wait_rails()
     return done
 

@@ -269,11 +269,13 @@ def pids() -> dict[str, int]:
 
 
 def wait_rails(seconds: float = 20) -> None:
-    """Wait until the seeded address of the worker answers from the head: the nodes' own netplan has done its work."""
+    """Wait until the worker's seeded address answers from the head and stands in the GID table: netplan and emulator have done their work."""
 
     def ready() -> bool:
         ping = ("ping", "-c1", "-W1", "-q", config.WORKER.rail_address)
-        return exec_in(config.HEAD.name, *ping, check=False).returncode == 0
+        return exec_in(config.HEAD.name, *ping, check=False).returncode == 0 and all(
+            node.rail_address in exec_in(node.name, "show_gids", check=False).stdout for node in config.NODES
+        )
 
     wait_for("an answer of the worker over the rail", ready, seconds)
 

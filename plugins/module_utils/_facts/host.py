@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed
@@ -15,6 +15,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._facts.probe import N
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import Deployment, DiskFact, ServiceFacts, known
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.system import connecting_home
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.df import OUTPUT, Filesystem, parse_df
+from ansible_collections.gb10.cluster.plugins.module_utils._parsers.process import container_ids
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.ss import Listener, parse_listeners
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.systemctl import PROPERTIES, Unit, parse_units
 
@@ -33,13 +34,27 @@ _MARKS = (
 )
 
 
+@dataclass(frozen=True)
+class Service:
+    """Something that listens, and the containers that its cgroup names, the innermost first."""
+
+    listener: Listener
+    containers: tuple[str, ...]
+
+
 def probes(hf_home: str | None) -> tuple[Probe, ...]:
     return (
         probe("df", "disk models", lambda node: _filesystems(node, hf_home)),
-        probe("ss", "services", lambda node: parse_listeners(node.output("ss", "-ltnpH"))),
+        probe("ss", "services", _listeners),
         probe("systemctl", "services docker", _units),
         probe("deployments", "deployments", _deployments),
     )
+
+
+def _listeners(node: Node) -> list[Service]:
+    found = parse_listeners(node.output("ss", "-ltnpH"))
+    groups = {pid: node.read(f"/proc/{pid}/cgroup") or "" for pid in {entry.pid for entry in found if entry.pid is not None}}
+    return [Service(entry, container_ids(groups.get(entry.pid or 0, ""))) for entry in found]
 
 
 def _filesystems(node: Node, hf_home: str | None) -> list[Filesystem]:
@@ -106,7 +121,7 @@ def _disk(entry: Filesystem) -> DiskFact:
 
 
 def service_facts(seen: Seen) -> ServiceFacts:
-    listeners: tuple[Listener, ...] | None = seen.get("ss")
+    listeners: list[Service] | None = seen.get("ss")
     units: tuple[Unit, ...] | None = seen.get("systemctl")
     facts: ServiceFacts = known(
         listening=None if listeners is None else sorted(map(_listener, listeners), key=lambda entry: (entry["port"], entry["address"])),
@@ -115,7 +130,12 @@ def service_facts(seen: Seen) -> ServiceFacts:
     return facts
 
 
-def _listener(listener: Listener) -> dict[str, Any]:
+def _listener(service: Service) -> dict[str, Any]:
+    listener = service.listener
     return known(  # type: ignore[no-any-return]
-        address=listener.address, port=listener.port, pid=listener.pid, process=listener.process
+        address=listener.address,
+        port=listener.port,
+        pid=listener.pid,
+        process=listener.process,
+        container_id=service.containers[0] if service.containers else None,
     )

@@ -30,9 +30,9 @@ def _all(context: Context) -> tuple[str, ...]:
     return tuple(node.name for node in context.nodes)
 
 
-def _rails(context: Context, node: Node) -> list[str]:
-    """The netdevs of the node's rails that have their address already."""
-    return [rail.netdev for rail in context.fabric.rails.get(node.name, ()) if rail.action == "adopt"]
+def _rails(context: Context, node: Node) -> dict[str, list[str]]:
+    """The netdevs of the node's rails that have their address already, and that address."""
+    return {rail.netdev: [rail.address] for rail in context.fabric.rails.get(node.name, ()) if rail.action == "adopt"}
 
 
 @rule(
@@ -69,7 +69,7 @@ def gid_wrong(context: Context, node: Node) -> Case | None:
     index = gid_index(_own(context))
     return case(
         node,
-        f"The recipe sets {GID_INDEX} to {index}, which on {listing(hcas)} of {node.name} is no RoCE v2 GID of an IPv4 address.",
+        f"The recipe sets {GID_INDEX} to {index}, which on {listing(hcas)} of {node.name} is not the RoCE v2 GID of the rail's address.",
         f"{GID_INDEX} is left out, and NCCL finds the GID of each HCA; the index moves with every address that is added.",
         f"Take {GID_INDEX} out of the recipe's environment.",
         "fabric.ports",
@@ -256,7 +256,8 @@ def unexpanded(context: Context) -> Iterator[Case]:
 def container(context: Context, node: Node) -> Case | None:
     """Each node with running containers whose variables name an HCA or interface that is not there, or a GID that is wrong or empty."""
     hcas = [str(row["hca"]) for row in node.rows("fabric.ports") if row.get("hca")]
-    addressed = [str(row["netdev"]) for row in node.rows("fabric.ports") if row.get("addresses")]
+    ports = [row for row in node.rows("fabric.ports") if row.get("addresses")]
+    addressed = {str(row["netdev"]): [str(entry.get("address")) for entry in row["addresses"]] for row in ports}
     faults = []
     for row in node.rows("docker.containers"):
         environment = row.get("environment")

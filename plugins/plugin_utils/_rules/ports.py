@@ -70,11 +70,18 @@ def _holders(node: Node, row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     containers: list[Mapping[str, Any]] = [
         {**container, "kind": "container"} for container in node.rows("docker.containers") if container.get("running")
     ]
-    by_pid = [container for container in containers if pid is not None and pid == container.get("pid")]
+    by_pid = [container for container in containers if _runs(container, row)]
     by_port = [container for container in containers if port in _ports(container)]
     if by_pid or by_port:
         return (by_pid or by_port)[:1]
     return [container for container in containers if pid is None and container.get("network_mode") == "host"]
+
+
+def _runs(container: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Whether what listens is a process of that container; root sees its cgroup, which names it."""
+    if row.get("container_id"):
+        return bool(row["container_id"] == container.get("id"))
+    return row.get("pid") is not None and bool(row["pid"] == container.get("pid"))
 
 
 def _is_guess(row: Mapping[str, Any], holders: Sequence[Mapping[str, Any]]) -> bool:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from .context import Node
@@ -70,8 +70,11 @@ def gid_index(environment: Mapping[str, Any]) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def wrong_gids(environment: Mapping[str, Any], node: Node, addressed: Sequence[str]) -> list[str]:
-    """HCAs, of those with these netdevs, on which the pinned index is not the RoCE v2 GID of an IPv4 address. Unknown tables are passed over."""
+def wrong_gids(environment: Mapping[str, Any], node: Node, addressed: Mapping[str, Collection[str]]) -> list[str]:
+    """HCAs, of those with these netdevs, on which the pinned index is not the RoCE v2 GID of one of the netdev's given addresses.
+
+    Unknown tables are passed over.
+    """
     index = gid_index(environment)
     if index is None:
         return []
@@ -80,7 +83,8 @@ def wrong_gids(environment: Mapping[str, Any], node: Node, addressed: Sequence[s
     wrong = []
     for row in rows:
         entry = next((gid for gid in row["gids"] if gid.get("index") == index), None)
-        if row["hca"] in chosen and (entry is None or not entry.get("address") or entry.get("type", "RoCE v2") != "RoCE v2"):
+        fits = entry is not None and entry.get("address") in addressed[row["netdev"]] and entry.get("type", "RoCE v2") == "RoCE v2"
+        if row["hca"] in chosen and not fits:
             wrong.append(str(row["hca"]))
     return wrong
 

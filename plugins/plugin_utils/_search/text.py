@@ -32,7 +32,7 @@ _PATH, _QUERY = "/%:@!$&*+,;=~-._", "/%:@!$&*+,;=~-._?"
 def clean(text: str, width: int) -> str:
     """One line of plain text, at most ``width`` characters."""
     text = plain(html.unescape(text[:MAX_TEXT]))
-    # Joiners, marks that change the direction of writing, and other characters that cannot be seen go first: without them, what was around may be a tag.
+    # Joiners, marks that change the direction of writing, and other characters that cannot be seen: without them, what was around may be a tag.
     text = "".join(char for char in text if char.isspace() or not unicodedata.category(char).startswith("C"))
     text = _SCRIPT.sub(" ", text)
     # Taking a tag away may make another one of what was around it.

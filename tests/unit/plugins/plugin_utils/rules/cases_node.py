@@ -174,6 +174,13 @@ DEPLOYMENT = [
         listening(8000, who='users:(("llama-server",pid=99,fd=6))'),
         gpu_users((99, "/usr/local/bin/llama-server", 900)),
     ),
+    fires(
+        "port.taken",
+        "in use by container vllm_node",
+        listening(8000, who='users:(("httpd",pid=99,fd=6))'),
+        containers(container()),
+        holds("/proc/99/cgroup", f"0::/system.slice/docker-{container()['Id']}.scope\n"),
+    ),
     fires("port.taken", "needed for Ray", listening(6379, "192.168.200.12")),
     fires("port.taken", "the meeting of the ranks", listening(29501), backend="mp"),
     fires("port.taken", "Port 9000", listening(9000), alone=True, api_port=9000),

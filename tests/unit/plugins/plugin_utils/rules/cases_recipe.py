@@ -35,7 +35,9 @@ ENVIRONMENT: list[Story] = [
     fires("environment.empty", "sets NCCL_IB_GID_INDEX to empty text", overrides=sets(NCCL_IB_GID_INDEX="")),
     quiet("environment.empty", overrides=sets(VLLM_LOGGING_PREFIX="")),
     quiet("environment.empty", overrides={**SINGLE, **sets(NCCL_IB_GID_INDEX="")}, alone=True),
-    fires("environment.gid_wrong", "NCCL_IB_GID_INDEX to 3, which on rocep1s0f1 of spark-head is no RoCE v2", MOVED, overrides=sets(**PINNED)),
+    fires("environment.gid_wrong", "NCCL_IB_GID_INDEX to 3, which on rocep1s0f1 of spark-head is not the RoCE v2", MOVED, overrides=sets(**PINNED)),
+    # Another address came first: index 3 is one of IPv4 as well, but not the rail's.
+    fires("environment.gid_wrong", "on rocep1s0f1 of spark-head", gids(HCAS[0], "169.254.77.3", "192.168.200.12"), overrides=sets(**PINNED)),
     fires("environment.gid_wrong", "to 2, which on rocep1s0f1 and roceP2p1s0f1 of", overrides=sets(NCCL_IB_GID_INDEX=2)),
     quiet("environment.gid_wrong", overrides=sets(**PINNED)),
     quiet("environment.gid_wrong", MOVED),
