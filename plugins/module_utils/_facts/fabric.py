@@ -21,7 +21,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import 
     SshPath,
     known,
 )
-from ansible_collections.gb10.cluster.plugins.module_utils._facts.sysfs import NETDEV, VIRTUAL, Hca, Netdev, hcas, netdevs
+from ansible_collections.gb10.cluster.plugins.module_utils._facts.sysfs import NETDEV, VIRTUAL, Hca, Netdev, Pcie, hcas, netdevs
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.account import Session, parse_session
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.ip import (
     Interface,
@@ -213,12 +213,16 @@ def _port(seen: Seen, interface: Interface, netdev: Netdev, pci: str | None, nam
         rdma_rx_bytes=hca and hca.rx_bytes,
         rdma_tx_bytes=hca and hca.tx_bytes,
         mac=interface.mac,
-        pcie=netdev.pcie and (known(**asdict(netdev.pcie)) or None),
+        pcie=_pcie(netdev.pcie) or (hca and _pcie(hca.pcie)),
         errors={**interface.errors, **(hca.errors if hca else {})} or None,
         neighbours=_neighbours(seen, interface.name),
         **_configuration(seen, interface, "ethernet"),
     )
     return port
+
+
+def _pcie(pcie: Pcie | None) -> dict[str, Any] | None:
+    return (pcie and known(**asdict(pcie))) or None
 
 
 def _short(rate: float) -> float:

@@ -58,6 +58,7 @@ class Hca:
     rx_bytes: int | None
     tx_bytes: int | None
     errors: dict[str, int]
+    pcie: Pcie
 
 
 def netdevs(node: Node) -> list[Netdev]:
@@ -115,6 +116,7 @@ def _hca(node: Node, path: str) -> Hca:
         rx_bytes=None if received is None else received * 4,
         tx_bytes=None if sent is None else sent * 4,
         errors={file.rpartition("/")[2]: count for file in _ERRORS if (count := _number(node.read(f"{port}/{file}"))) is not None},
+        pcie=_pcie(node, f"{path}/device"),
     )
 
 

@@ -16,8 +16,9 @@ from .page import page
 from .recon import recon
 from .site import site
 from .status import status
+from .verify import verify
 
-KINDS = {"recon": recon, "site": site, "status": status}
+KINDS = {"recon": recon, "site": site, "status": status, "verify": verify}
 
 __all__ = ["KINDS", "SCHEMA", "Line", "build", "markdown", "page", "terminal"]
 

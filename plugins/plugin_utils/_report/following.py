@@ -13,6 +13,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._words import count, 
 
 from .findings import blocking, consent
 from .lines import Line, dig, gap, paragraph, shell
+from .verify import summary
 
 
 class Step(NamedTuple):
@@ -71,6 +72,8 @@ def headline(document: Mapping[str, Any]) -> Line:
             return Line("No plan could be made: this is what the nodes are.", "warn")
         line = verdict(document)
         return Line(line.text.replace(" Nothing was changed.", ""), line.style)
+    if document["kind"] == "verify":
+        return summary(document)
     url = dig(plan, "endpoint.url") or results.get("url", "")
     if results.get("completion"):
         return Line(f"{dig(plan, 'model.repo', 'The model')} answers at {url}", "ok")
@@ -80,6 +83,8 @@ def headline(document: Mapping[str, Any]) -> Line:
 def steps(document: Mapping[str, Any]) -> list[Step]:
     """What to do next, of any kind of report."""
     plan, results = document.get("plan") or {}, document["results"]
+    if document["kind"] == "verify":
+        return []
     if document["kind"] == "status":
         return status_steps(document)
     if document["kind"] == "site":

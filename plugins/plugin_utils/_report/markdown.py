@@ -20,8 +20,9 @@ from .nodes import node_block
 from .recon import order, wish
 from .site import said
 from .speed import measured, roofline
+from .verify import heading, rungs, summary
 
-_TITLES = {"recon": "What was found", "site": "Deployment", "status": "Status"}
+_TITLES = {"recon": "What was found", "site": "Deployment", "status": "Status", "verify": "Proof"}
 
 
 def markdown(document: Mapping[str, Any]) -> str:
@@ -39,6 +40,7 @@ def _document(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _texts(wish(plan))
         yield ""
         yield verdict(document).text.replace(" Nothing was changed.", "")
+    yield from _ladder(document)
     yield from _results(document)
     yield from _nodes(document)
     yield from _findings(document["findings"])
@@ -51,9 +53,20 @@ def _document(document: Mapping[str, Any]) -> Iterator[str]:
         yield "```"
 
 
+def _ladder(document: Mapping[str, Any]) -> Iterator[str]:
+    found = rungs(document)
+    if not found:
+        return
+    yield from ["", "## The fabric, from the wire upwards", "", summary(document).text, ""]
+    yield from ["| what | verdict | observed | expected | remedy |", "| --- | --- | --- | --- | --- |"]
+    for rung in found:
+        told = (_cell(" ".join(str(rung.get(key) or "").split())) for key in ("verdict", "observed", "expected", "remedy"))
+        yield f"| {_cell(heading(rung))} | {' | '.join(told)} |"
+
+
 def _results(document: Mapping[str, Any]) -> Iterator[str]:
     results, plan = document["results"], document.get("plan") or {}
-    if not results:
+    if not results or "ladder" in results:
         return
     yield from ["", "## Endpoint", "", f"- URL: {dig(plan, 'endpoint.url') or results.get('url', 'unknown')}"]
     if results.get("models"):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import jinja2
 from ansible_collections.gb10.cluster.plugins.module_utils._words import count, listing
 
-from . import community, drift, following, links, nodes
+from . import community, drift, following, links, nodes, verify
 from .bars import bars
 from .commands import rank_lines
 from .equality import brief
@@ -24,7 +24,7 @@ from .speed import measured, roofline
 from .status import container_state, unit_words
 from .topology import topology
 
-TITLES = {"recon": "What was found", "site": "Deployment", "status": "Status"}
+TITLES = {"recon": "What was found", "site": "Deployment", "status": "Status", "verify": "Proof"}
 _SEVERITIES = {"block": "What blocks a deployment", "warn": "What to know before", "info": "For information"}
 _WORDS = {"block": "Blocks", "warn": "To know", "info": "Information"}
 _EQUAL = {True: "equal", False: "different", None: "not known"}
@@ -73,6 +73,7 @@ def view(document: Document) -> dict[str, Any]:
         "accepted": [_finding(finding) for finding in document["findings"] if finding.get("accepted")],
         "equality": _equality(document),
         "drift": _drift(document),
+        "ladder": list(_ladder(document)),
         "results": list(_results(document)),
         "nodes": [{"heading": host, "facts": list(_facts(host, document["nodes"].get(host), plan))} for host in hosts],
         "ranks": list(_ranks(plan)),
@@ -153,6 +154,14 @@ def _drift(document: Document) -> dict[str, Any] | None:
     words = {"+": "new", "-": "gone", "~": "changed"}
     changes = [{**change, "word": words[drift.sign(change)], "node": change["node"] or "the cluster"} for change in record["changes"]]
     return {"since": drift.moment(record["since"]), "changes": changes}
+
+
+def _ladder(document: Document) -> Iterator[dict[str, Any]]:
+    """Rung by rung; what was not measured looks like what is not known."""
+    states = {"pass": "ok", "warn": "warn", "fail": "block", "skipped": "unknown"}
+    for rung in verify.rungs(document):
+        words = {key: str(rung.get(key) or "") for key in ("verdict", "observed", "expected", "remedy", "source")}
+        yield {**words, "what": verify.heading(rung), "state": states.get(words["verdict"], "unknown")}
 
 
 def _results(document: Document) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,8 @@
-"""From Ray to vLLM's own multi-node backend, a variable away: the containers that are no longer planned go, the ranks meet without Ray."""
+"""From Ray to vLLM's own multi-node backend, a variable away, and from there to an image that gets its Ray on the head."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -42,3 +43,33 @@ def test_a_second_run_changes_nothing(first_run: str) -> None:
     run = play(ENVIRONMENTS[0], "site.yml", *MP)
     assert run.returncode == 0, run.stdout
     assert all(count["changed"] == 0 for count in recap(run.stdout).values()), run.stdout
+
+
+# ---- and back to Ray, from an image that has none: as published images are of late ----------------------------------------------------
+
+PLAIN = {"image": {"reference": "172.30.180.2:5000/gb10-lab/engine:0.32.0", "ray": "derive", "ray_version": "2.58.0"}}
+DERIVED = [*CONSENT, "-e", json.dumps({"gb10_recipe_overrides": PLAIN})]
+
+
+@pytest.fixture(scope="module")
+def derived_run(first_run: str) -> Iterator[str]:
+    run = play(ENVIRONMENTS[0], "site.yml", *DERIVED)
+    assert run.returncode == 0, run.stdout
+    yield run.stdout
+
+
+def test_an_image_with_ray_is_derived_on_the_head_and_sent(derived_run: str, nodes: dict[str, Host]) -> None:
+    assert_clean(derived_run)
+    images = {node.check_output("docker ps --filter label=gb10.deployment --format '{{.Image}}'") for node in nodes.values()}
+    used = {name for listed in images for name in listed.split()}
+    assert len(used) == 1, images
+    assert used.pop().startswith("gb10/lab-tiny-qwen3-ray:")
+    ids = {node.check_output("docker inspect -f '{{.Image}}' gb10-ray") for node in nodes.values()}
+    assert len(ids) == 1, "the worker has the head's image"
+
+
+def test_the_derived_image_serves(derived_run: str) -> None:
+    client = OpenAI(base_url="http://172.30.180.10:8000/v1", api_key="none", timeout=120, max_retries=0)
+    question = [{"role": "user", "content": "Hello"}]
+    answer = client.chat.completions.create(model="tiny-qwen3", messages=question, max_tokens=64)  # type: ignore[arg-type]
+    assert str(answer.choices[0].message.content).endswith("both ranks took part.")

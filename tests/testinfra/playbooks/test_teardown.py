@@ -38,6 +38,12 @@ def test_what_was_stopped_runs_again(torn_down: str, nodes: dict[str, Host]) -> 
     assert policy == "unless-stopped"
 
 
+@pytest.mark.parametrize("name", ["spark-head", "spark-worker"])
+def test_no_image_of_ours_is_left(torn_down: str, nodes: dict[str, Host], name: str) -> None:
+    tags = nodes[name].check_output("docker images --format '{{.Repository}}'").split()
+    assert [tag for tag in tags if tag.startswith("gb10/")] == []
+
+
 def test_the_model_is_kept(torn_down: str, nodes: dict[str, Host]) -> None:
     for node in nodes.values():
         assert node.file("/home/aurora/.cache/huggingface/hub/models--gb10-lab--tiny-qwen3/snapshots").is_directory
