@@ -36,8 +36,9 @@ chapter "Done in $((SECONDS - started)) s. The lab is yours now:"
 cat <<'END'
   ansible-playbook site.yml                      a second run changes nothing
   ansible-playbook gb10.cluster.status           one screen
+  ansible-playbook gb10.cluster.verify           the fabric, proved from the wire upwards
   python3 molecule/lab/lab.py cable pull enp1s0f1np1     pull a cable, then look again
-  less reports/report.md                         the report
+  reports/report.html                            the report, for a browser
   ansible-playbook gb10.cluster.teardown         take it away, start again what was stopped
   make lab-down                                  remove the lab
 For your own machines: fill in inventories/twin/hosts.yml, then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import textwrap
@@ -46,6 +47,19 @@ def test_status_is_one_screen(environment: str) -> None:
     run = play(environment, "gb10.cluster.status")
     assert run.returncode == 0, run.stdout
     assert_clean(run.stdout)
+
+
+def test_the_ladder_proves_what_it_can_and_says_what_it_cannot(environment: str, tmp_path: Path, unchanged_nodes: None) -> None:
+    run = play(environment, "gb10.cluster.verify", "-e", f"gb10_report_dir={tmp_path}")
+    assert run.returncode == 0, run.stdout
+    assert_clean(run.stdout)
+    rungs = json.loads((tmp_path / "report.json").read_text())["results"]["ladder"]["rungs"]
+    verdicts = {(rung["name"], rung["verdict"]) for rung in rungs}
+    assert {("ping", "pass"), ("link", "pass")} <= verdicts
+    # There is no RDMA and no GPU in the lab: that is said, and nothing of it passes.
+    assert {verdict for name, verdict in verdicts if name not in ("ping", "link")} == {"skipped"}
+    assert all(rung["observed"] and rung["expected"] for rung in rungs)
+    assert "The fabric, from the wire upwards" in run.stdout
 
 
 JUMP = "ansible_ssh_common_args: \"{{ (hostvars[gb10_jump] if gb10_jump is defined else {}) | gb10.cluster.ssh_arguments('/dev/null') }}\""
