@@ -12,6 +12,8 @@ for scenario in recon site; do
   if [ "$scenario" = recon ]; then
     printf '\n━━ machines with one fault each\n'
     pytest tests/testinfra/degraded
+    printf '\n━━ the fabric\n'
+    pytest tests/testinfra/fabric
   fi
   passed=$((passed + 1))
 done

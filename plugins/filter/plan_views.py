@@ -9,6 +9,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import yaml
+from ansible.errors import AnsibleFilterError
+
 
 def blocking(plan: Mapping[str, Any], lead: str) -> str:
     """One message, after the words of ``lead``, that names what blocks the plan and the remedy of each.
@@ -32,6 +35,25 @@ def rail_bytes(facts: Mapping[str, Any], rails: Iterable[Mapping[str, Any]]) -> 
     return sum(int(port.get(counter, 0)) for port in ports for counter in counters)
 
 
+def owned_rails(rails: Iterable[Mapping[str, Any]], own_file: str) -> list[dict[str, Any]]:
+    """The rails whose addresses our netplan file is to hold: those that this run configures, and of the others those that it holds already.
+
+    Shapes: ``nodes[].rails`` of the plan and the text of /etc/netplan/60-gb10-fabric.yaml (empty: there is none) in, options of
+    fabric_transaction out. A file that cannot be read as YAML is an AnsibleFilterError.
+    """
+    try:
+        links = ((yaml.safe_load(own_file) or {}).get("network") or {}).get("ethernets") or {}
+        held = {(str(name), str(address)) for name, link in links.items() for address in link.get("addresses") or []}
+    except (AttributeError, yaml.YAMLError) as error:
+        raise AnsibleFilterError(f"Our own file /etc/netplan/60-gb10-fabric.yaml is not what we wrote; mend or remove it: {error}") from error
+    wanted = [(rail, f"{rail['address']}/{rail['prefix']}") for rail in rails]
+    return [
+        {"netdev": rail["netdev"], "address": address, "mtu": rail["mtu"]}
+        for rail, address in wanted
+        if rail["action"] == "configure" or (str(rail["netdev"]), address) in held
+    ]
+
+
 def reclaim_record(container: Mapping[str, Any]) -> str:
     """What is kept of a container that is stopped to free memory: enough to start it again as it was.
 
@@ -46,4 +68,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """The names under which templates find them."""
-        return {"blocking": blocking, "rail_bytes": rail_bytes, "reclaim_record": reclaim_record}
+        return {"blocking": blocking, "owned_rails": owned_rails, "rail_bytes": rail_bytes, "reclaim_record": reclaim_record}

@@ -91,8 +91,10 @@ class Pair:
     def reachable(self) -> None:
         until(lambda: docker("exec", self.far, "ping", "-c1", "-W1", "-q", NEAR_ADDRESS, check=False).returncode == 0)
 
-    def restart(self) -> None:
-        docker("restart", "-t", "20", self.near)
+    def power_cut(self) -> None:
+        """Off at once and on again; the cables are laid anew."""
+        docker("kill", self.near)
+        docker("start", self.near)
         self.booted()
         self.cable()
         self.sh("systemctl start ssh")
@@ -116,30 +118,41 @@ class Pair:
         return self.sh(f"[ -e {path} ] && echo yes", check=False).strip() == "yes"
 
     def link(self, name: str) -> tuple[int, list[str]]:
-        """MTU and IPv4 addresses."""
-        entry = json.loads(self.sh(f"ip -j -4 address show dev {name}") or "[{}]")[0] or json.loads(self.sh(f"ip -j link show dev {name}"))[0]
-        return entry["mtu"], sorted(f"{own['local']}/{own['prefixlen']}" for own in entry.get("addr_info", []))
+        """MTU and IPv4 addresses, without those that networkd makes up itself some seconds later."""
+        entry = json.loads(self.sh(f"ip -j address show dev {name}"))[0]
+        return entry["mtu"], sorted(
+            f"{own['local']}/{own['prefixlen']}" for own in entry["addr_info"] if (own["family"], own["scope"]) == ("inet", "global")
+        )
 
     def fingerprint(self) -> dict[str, Any]:
         """All that a change that was taken back must have left as it was."""
-        files = self.sh("cd /etc && find netplan systemd/system -newermt 2000-01-01 | sort | xargs -d '\\n' sha256sum 2>/dev/null; ls -a /etc/netplan")
+        files = self.sh(
+            "cd /etc && find netplan systemd/system -newermt 2000-01-01 | sort | xargs -d '\\n' sha256sum 2>/dev/null; ls -a /etc/netplan"
+        )
         live = {name: self.link(name) for name in (MANAGEMENT, RAIL, TWIN)}
         networkd = self.sh("cd /run/systemd/network && sha256sum *")
-        timers = self.sh("systemctl list-units --all --plain --no-legend 'gb10-fabric*'")
+        timers = self.sh("systemctl list-units --all --plain --no-legend 'gb10-fabric-revert*'")
         return {"files": files, "live": live, "networkd": networkd, "timers": timers}
 
     # -- the controller ----------------------------------------------------------------------------------------------------------------------
 
     def command(self, check: bool, **options: Any) -> tuple[list[str], dict[str, str]]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "MOLECULE_"))}
-        environment |= {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.folder / "cp")}
+        environment |= {
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_TIMEOUT": "3",
+            "ANSIBLE_SSH_RETRIES": "0",
+            "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1",
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.folder / "cp"),
+        }
         known = f"-o UserKnownHostsFile={self.folder}/known -o StrictHostKeyChecking=accept-new"
         words = [
             *self.controller(), str(Path(sys.executable).with_name("ansible")), "all", "-i", f"{NEAR_ADDRESS},", "-u", "aurora", "-b",
             "--private-key", str(self.folder / "key"), "-m", "gb10.cluster.fabric_transaction", "-a", json.dumps(options),
-            "--ssh-common-args", f"-C -o ControlMaster=auto -o ControlPersist=60s -o ConnectTimeout=3 -o ServerAliveInterval=2 {known}",
+            f"--ssh-common-args=-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=2 {known}",
         ]  # fmt: skip
-        return [*words, *(["--check", "--diff"] if check else [])], environment
+        return [*words, *(["--check"] if check else [])], environment
 
     def start(self, **options: Any) -> subprocess.Popen[str]:
         words, environment = self.command(False, **options)
@@ -154,11 +167,9 @@ class Pair:
 
 
 def result_of(output: str) -> dict[str, Any]:
-    head, _, text = output.partition(" => ")
-    assert text, output
-    head = head.rpartition("\n")[2]
-    result: dict[str, Any] = json.JSONDecoder().raw_decode(text)[0]
-    return {"failed": "FAILED" in head, "unreachable": "UNREACHABLE" in head, **result}
+    """The one task's result; the callback prints JSON and nothing else."""
+    result: dict[str, Any] = json.loads(output)["plays"][0]["tasks"][0]["hosts"][NEAR_ADDRESS]
+    return {"failed": False, "unreachable": False, **result}
 
 
 @contextmanager

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.gb10.cluster.plugins.filter.plan_views import blocking, rail_bytes, reclaim_record
+import pytest
+from ansible.errors import AnsibleFilterError
+from ansible_collections.gb10.cluster.plugins.filter.plan_views import blocking, owned_rails, rail_bytes, reclaim_record
 
 
 def finding(name: str, severity: str = "block", accepted: bool = False) -> dict[str, object]:
@@ -41,3 +43,24 @@ def test_the_record_holds_what_a_restart_needs_and_no_environment() -> None:
     assert json.loads(reclaim_record(container)) == {
         "name": "vllm_node", "id": "abc", "image": "vllm-node:latest", "image_id": "sha256:1", "restart_policy": "always",
     }  # fmt: skip
+
+
+RAILS = [
+    {"netdev": "enp1s0f1np1", "address": "192.168.200.12", "prefix": 24, "mtu": 9000, "action": "adopt"},
+    {"netdev": "enP2p1s0f1np1", "address": "192.168.201.12", "prefix": 24, "mtu": 9000, "action": "adopt"},
+    {"netdev": "enp1s0f0np0", "address": "192.168.202.12", "prefix": 24, "mtu": 9000, "action": "configure"},
+]
+OURS = "network: {version: 2, ethernets: {enP2p1s0f1np1: {addresses: [192.168.201.12/24], mtu: 9000}}}"
+
+
+def test_our_file_keeps_the_rails_of_earlier_runs_and_gets_the_new_ones() -> None:
+    assert [rail["netdev"] for rail in owned_rails(RAILS, OURS)] == ["enP2p1s0f1np1", "enp1s0f0np0"]
+    assert owned_rails(RAILS, "") == [{"netdev": "enp1s0f0np0", "address": "192.168.202.12/24", "mtu": 9000}]
+    assert owned_rails(RAILS[:1], OURS) == [], "what is no rail any more is given back"
+    assert owned_rails(RAILS[:2], OURS.replace("201.12", "201.99")) == [], "an address that somebody changed is not ours any more"
+
+
+@pytest.mark.parametrize("text", ["network: [", "- a list", "network: {ethernets: {a: x}}"])
+def test_a_file_that_is_not_what_we_wrote_is_one_sentence(text: str) -> None:
+    with pytest.raises(AnsibleFilterError, match="60-gb10-fabric"):
+        owned_rails(RAILS, text)
