@@ -121,15 +121,15 @@ class Paths:
 
     @property
     def run(self) -> str:
-        return f"{self.base}/run/gb10"
+        return f"{self.base}/run"
 
     @property
     def lock(self) -> str:
-        return f"{self.run}/fabric.lock"
+        return f"{self.run}/gb10-fabric.lock"
 
     @property
     def kept(self) -> str:
-        return f"{self.run}/fabric-kept"
+        return f"{self.base}/run/gb10-fabric-kept"
 
     @property
     def networkd(self) -> str:
