@@ -142,6 +142,8 @@ def many_nodes() -> Row:
 
 def plan_of_many() -> Row:
     """The pure plan of 64 nodes, from recordings of real machines, their addresses made different."""
+    # The collection as ansible.cfg finds it.
+    sys.path.insert(0, str(ROOT / ".ansible" / "collections"))
     from ansible_collections.gb10.cluster.plugins.module_utils._facts.collect import gather, select
     from ansible_collections.gb10.cluster.plugins.module_utils._runner import load_recording
     from ansible_collections.gb10.cluster.plugins.plugin_utils._plan import make_plan, read_settings
