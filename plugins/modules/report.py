@@ -26,8 +26,9 @@ options:
       - V(recon) says what the nodes are, what was found, what would run, and the next command.
       - V(site) says what serves, how fast, and one command for each next wish.
       - V(status) says how containers, units and endpoint are.
+      - V(verify) says what was proved of the fabric, rung by rung.
     type: str
-    choices: [recon, site, status]
+    choices: [recon, site, status, verify]
     required: true
   results:
     description:
