@@ -62,6 +62,25 @@ def test_the_ladder_proves_what_it_can_and_says_what_it_cannot(environment: str,
     assert "The fabric, from the wire upwards" in run.stdout
 
 
+BROKEN_STEP = """
+- hosts: spark-head
+  gather_facts: false
+  vars:
+    __verify_step: {id: broken, nodes: {spark-head: {test: no_such_test}}}
+    __verify_measured: {}
+  tasks:
+    - ansible.builtin.include_role: {name: gb10.cluster.verify, tasks_from: ladder_step}
+    - ansible.builtin.assert: {that: __verify_measured.broken.failed}
+"""
+
+
+def test_a_rung_that_breaks_is_handed_to_the_ladder_as_a_failure(environment: str, tmp_path: Path) -> None:
+    playbook = tmp_path / "broken.yml"
+    playbook.write_text(BROKEN_STEP)
+    run = play(environment, str(playbook))
+    assert run.returncode == 0, run.stdout
+
+
 JUMP = "ansible_ssh_common_args: \"{{ (hostvars[gb10_jump] if gb10_jump is defined else {}) | gb10.cluster.ssh_arguments('/dev/null') }}\""
 INVENTORY = f"""
 gb10:
