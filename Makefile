@@ -37,7 +37,7 @@ lint: setup ## Linters and types, no skips
 	@ansible-lint --offline --profile production
 
 unit: setup ## Parsers, planner, rules, modules
-	@pytest tests/unit
+	@pytest --numprocesses auto tests/unit
 
 browser: setup ## The report's page in a headless browser
 	@tools/browser.sh

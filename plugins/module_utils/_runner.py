@@ -15,6 +15,7 @@ import json
 import os
 import re
 import secrets
+import subprocess
 import sys
 import threading
 import time
@@ -39,7 +40,7 @@ _STICKY = frozenset({"nvidia-smi"})
 # Exit codes of coreutils' timeout and of shells; in a recording they mean the same.
 TIMEOUT_RC = 124
 NOT_FOUND_RC = 127
-_KILLED = (-9, 137)  # how run_command and a shell call the end of a process group by SIGKILL, timeout's own one included
+_KILLED = (-9, 137)  # how Python and a shell call the end of a process group by SIGKILL, timeout's own one included
 _KILL_AFTER = 0.5  # seconds between SIGTERM and SIGKILL
 _ABANDON_AFTER = 1.0  # seconds past its timeout at which a call is given up
 _CHUNK = 64 * 1024  # bytes; a file below /proc/sys allocates as much as it is asked for
@@ -89,15 +90,13 @@ class Runner(Protocol):
 class Module(Protocol):
     """The part of AnsibleModule that a runner needs."""
 
-    def run_command(self, args: list[str], **options: Any) -> tuple[int, bytes, bytes]: ...
-
     def get_bin_path(self, arg: str) -> str | None: ...
 
 
 def abandonable(function: Callable[[], T], seconds: float) -> T:
     """The function's result, or TimedOut after so many seconds; its thread is then left behind.
 
-    A process in uninterruptible sleep cannot be killed, and neither `timeout` nor run_command ever returns from
+    A process in uninterruptible sleep cannot be killed, and neither `timeout` nor Python ever returns from
     waiting for it. A daemon thread is the only thing that can be left waiting: the interpreter does not join it at exit.
     """
     done = threading.Event()
@@ -120,13 +119,11 @@ def abandonable(function: Callable[[], T], seconds: float) -> T:
 
 
 class LiveRunner:
-    """Runs on the node itself.
+    """Runs on the node itself, from several threads at once.
 
-    Threads and run_command (read in ansible-core 2.19 and 2.21): everything it works on is local to the call except
-    `_clean`, a cache for error messages that is written and never trusted when `handle_exceptions` is off; with it off
-    no fail_json can print and exit from a thread either. It does hand Popen a `preexec_fn`, which Python calls unsafe
-    beside threads because code between fork and exec may wait for a lock whose holder does not exist in the child.
-    That function only tests a local variable (umask) and takes no lock, so there is nothing to wait for.
+    Not with run_command: it reads until its select, of one second, comes back empty and the process has ended. One that writes and ends
+    between the two is taken to have said nothing (ansible-core 2.19 to 2.21, module_utils/basic.py), which happens to commands of a
+    whole number of seconds on a busy machine.
     """
 
     source = "live"
@@ -176,14 +173,11 @@ class LiveRunner:
         output = stdout.decode("utf-8", "replace")
         return CommandResult(tuple(argv), rc, reduce(output) if reduce else output, stderr.decode("utf-8", "replace"), round(seconds, 3))
 
-    def _run(self, args: list[str]) -> tuple[int, bytes, bytes]:
-        return self._module.run_command(
-            args,
-            encoding=None,
-            expand_user_and_vars=False,
-            handle_exceptions=False,
-            environ_update={"LC_ALL": "C.UTF-8", "LANGUAGE": "C"},
-        )
+    @staticmethod
+    def _run(args: list[str]) -> tuple[int, bytes, bytes]:
+        environment = {**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
+        done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
+        return done.returncode, done.stdout, done.stderr
 
     def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         try:

@@ -61,10 +61,13 @@ options:
     elements: str
     default: []
   consent:
-    description: What may be changed on the nodes. V(network) lets rails without an address be configured.
+    description:
+      - What may be changed on the nodes.
+      - V(network) lets rails without an address be configured.
+      - V(firewall) lets rails be opened, each to its own subnet, in an active ufw or iptables.
     type: list
     elements: str
-    choices: [network]
+    choices: [network, firewall]
     default: []
   accept:
     description: Ids of findings that are known and accepted. They stay in the plan, and no longer block.
@@ -182,8 +185,9 @@ ansible_facts:
           type: dict
         nodes:
           description:
-            - By host, its rank, addresses, rails, memory budget (bytes), what has to be done for image and model, containers that are stopped by
-              consent, environment, container specs, and containers of ours that the plan no longer has.
+            - By host, its rank, addresses, rails, those of them that its firewall lets in by consent, memory budget (bytes), what has to be done
+              for image and model, containers that are stopped by consent, environment, container specs, and containers of ours that the plan
+              no longer has.
           type: dict
         findings:
           description: What was found, what blocks first.

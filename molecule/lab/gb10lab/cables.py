@@ -1,6 +1,6 @@
 """The cables: every ConnectX-7 port of a node is a veth whose far end lies in a namespace of its own, the tray.
 
-A cable is a bridge in the tray with two far ends in it. Pulling it takes both far ends down, so both nodes see
+A cable is a bridge in the tray with two far ends in it, and with more it is a switch. Pulling it takes its far ends down, so all nodes see
 NO-CARRIER while their own ports stay UP, as with a real cable; a port without a cable is a far end that is down.
 A jumbo frame that meets a port with a smaller MTU is dropped by the veth driver, as by a real NIC.
 One namespace holds it all, so removing it removes every cable whatever state an aborted run left.
@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from .config import NODES, PORT_BY_NETDEV, PORTS, TRAY, Node, Port
+from .config import CABLES, NODES, PORTS, TRAY, Node, Port
 from .profiles import Profile
 from .shell import LabError, run
 
@@ -23,11 +23,6 @@ TRAY_MTU = 9216
 def far_end(node: Node, port: Port) -> str:
     """The name of a port's far end in the tray."""
     return f"{node.letter}-{port.short}"
-
-
-def bridge(port: Port) -> str:
-    """The name of the bridge that is the cable between two equal ports."""
-    return f"cable-{port.short}"
 
 
 def _tray_ip(*args: str, check: bool = True) -> str:
@@ -61,28 +56,30 @@ def ensure(pids: dict[str, int], plugged: set[str], machines: dict[str, Profile]
         # A half-made name from an aborted run would be in the way.
         run(["ip", "netns", "del", TRAY], root=True, check=False)
         run(["ip", "netns", "add", TRAY], root=True)
+        # A cable has no address: it must not answer where a machine asks who is on it.
+        run(["ip", "netns", "exec", TRAY, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1"], root=True)
         done.append("the cable tray was made")
     links = _links()
-    for port in PORTS:
-        if bridge(port) not in links:
+    for bridge in CABLES.values():
+        if bridge not in links:
             _batch(
                 ["ip", "netns", "exec", TRAY],
                 [
-                    f"link add {bridge(port)} type bridge stp_state 0 mcast_snooping 0 forward_delay 0",
-                    f"link set {bridge(port)} mtu {TRAY_MTU} up",
+                    f"link add {bridge} type bridge stp_state 0 mcast_snooping 0 forward_delay 0",
+                    f"link set {bridge} mtu {TRAY_MTU} up",
                 ],
             )
-    for node in NODES:
+    for node in (node for node in NODES if node.name in machines):
         missing = _missing(node, pids[node.name], machines[node.name].ports, links)
         if missing:
             _lay(node, pids[node.name], missing, machines[node.name].wiring)
             done.append(f"{len(missing)} ports of {node.name} were connected to the tray")
     links = _links()
-    for port in PORTS:
-        want_up = port.netdev in plugged
-        if any(("UP" in end["flags"]) != want_up for end in _ends(port, links)):
-            set_plugged(port.netdev, want_up)
-            done.append(f"the cable of {port.netdev} was {'plugged' if want_up else 'pulled'}")
+    for cable in CABLES:
+        want_up = cable in plugged
+        if any(("UP" in end["flags"]) != want_up for end in _ends(cable, links)):
+            set_plugged(cable, want_up)
+            done.append(f"the cable {cable} was {'plugged' if want_up else 'pulled'}")
     return done
 
 
@@ -108,9 +105,9 @@ def _names(pid: int) -> set[str]:
     return {link["ifname"] for link in json.loads(listing or "[]") if link.get("ifname")}
 
 
-def _ends(port: Port, links: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The far ends that a cable joins: of equal ports, unless a node is wired crosswise."""
-    return [link for link in links.values() if link.get("master") == bridge(port)]
+def _ends(cable: str, links: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The far ends that a cable joins, or a switch where they are more than two: of equal ports, unless a node is wired otherwise."""
+    return [link for link in links.values() if link.get("master") == CABLES[cable]]
 
 
 def _lay(node: Node, pid: int, ports: list[Port], wiring: dict[str, str]) -> None:
@@ -128,10 +125,13 @@ def _lay(node: Node, pid: int, ports: list[Port], wiring: dict[str, str]) -> Non
             f"link add {port.netdev} netns {pid} index {number} address {node.mac(port.mac_offset)} "
             f"type veth peer name {end} index {far_number} netns {TRAY} mtu {TRAY_MTU}"
         )
-        far.append(f"link set {end} master {bridge(PORT_BY_NETDEV[wiring.get(port.netdev, port.netdev)])}")
+        far.append(f"link set {end} master {CABLES[wiring.get(port.netdev, port.netdev)]}")
         near.append(f"link set {port.netdev} up")
     _batch([], create)
     _batch(["ip", "netns", "exec", TRAY], far)
+    # Docker switches IPv6 off in its namespaces; on a machine every port that is up has a link-local address.
+    ipv6 = [f"net.ipv6.conf.{port.netdev}.disable_ipv6=0" for port in ports]
+    run([*in_node(pid), "sysctl", "-qw", *ipv6], root=True)
     _batch(in_node(pid), near)
 
 
@@ -142,13 +142,12 @@ def _free_numbers(pid: int) -> int:
     return next(first for first in range(3, 1000, 10) if not used & set(range(first, first + len(PORTS))))
 
 
-def set_plugged(netdev: str, up: bool) -> None:
-    """Plug or pull one cable: both far ends change in one batch, so both nodes see it in the same instant."""
-    port = PORT_BY_NETDEV.get(netdev)
-    if port is None:
-        raise LabError(f"there is no port {netdev}: choose one of {', '.join(PORT_BY_NETDEV)}")
+def set_plugged(cable: str, up: bool) -> None:
+    """Plug or pull one cable: its far ends change in one batch, so all nodes see it in the same instant."""
+    if cable not in CABLES:
+        raise LabError(f"there is no cable {cable}: choose one of {', '.join(CABLES)}")
     word = "up" if up else "down"
-    _batch(["ip", "netns", "exec", TRAY], [f"link set {end['ifname']} {word}" for end in _ends(port, _links())])
+    _batch(["ip", "netns", "exec", TRAY], [f"link set {end['ifname']} {word}" for end in _ends(cable, _links())])
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def states() -> list[CableState]:
     links = _links()
 
     def plugged(port: Port) -> bool:
-        ends = _ends(port, links)
+        ends = _ends(port.netdev, links)
         return len(ends) > 1 and all("UP" in end["flags"] for end in ends)
 
     return [CableState(port.netdev, plugged(port)) for port in PORTS]

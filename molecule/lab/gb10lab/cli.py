@@ -46,10 +46,13 @@ def _sweep() -> None:
     nodes.discard_volumes()
 
 
-def up(head: str | None, worker: str | None, *, engine: bool = True) -> None:
+#: By the node's name the profile that was asked for.
+Wanted = dict[str, str | None]
+
+
+def up(wanted: Wanted, *, engine: bool = True) -> None:
     """Bring the lab up, whatever state it is in."""
     started = time.monotonic()
-    wanted = {config.HEAD.name: head, config.WORKER.name: worker}
     for name in filter(None, wanted.values()):
         profiles.load(name)
     _sweep()
@@ -71,20 +74,22 @@ def up(head: str | None, worker: str | None, *, engine: bool = True) -> None:
     say(f"The lab is up ({'nothing to do' if not done else 'ready'}, {seconds:.1f} s). See it: python3 molecule/lab/lab.py status")
 
 
-def _up_nodes(wanted: dict[str, str | None]) -> list[str]:
-    """Both nodes, the cables between them, what their owner has on them."""
+def _up_nodes(wanted: Wanted) -> list[str]:
+    """The nodes, the cables between them, what their owner has on them."""
     done: list[str] = []
+    there = nodes.members()
+    members = [node for node in config.NODES if node in there or wanted.get(node.name)]
     chosen: dict[str, profiles.Profile] = {}
     with step("Starting the nodes", quiet_below=1.0):
-        for node in config.NODES:
-            words, chosen[node.name] = nodes.ensure_node(node, wanted[node.name])
+        for node in members:
+            words, chosen[node.name] = nodes.ensure_node(node, wanted.get(node.name))
             done += words
-        plugged = chosen[config.HEAD.name].cables & chosen[config.WORKER.name].cables
+        plugged = set.intersection(*(profile.cables for profile in chosen.values()))
         done += cables.ensure(nodes.pids(), plugged, chosen)
-        boots = {node.name: nodes.wait_booted(node) for node in config.NODES}
-        for node in config.NODES:
+        boots = {node.name: nodes.wait_booted(node) for node in members}
+        for node in members:
             done += nodes.ensure_hardware(node, chosen[node.name], boots[node.name].digest)
-    for node in config.NODES:
+    for node in members:
         if not boots[node.name].seeded:
             with step(f"Seeding {node.name} with the profile {chosen[node.name].name}", quiet_below=1.0):
                 seeds.seed(node, chosen[node.name])
@@ -121,17 +126,15 @@ def down(*, with_images: bool) -> None:
     say("The lab is down" + (", its images and cached files are gone." if with_images else "; its images and keys stay for the next time."))
 
 
-def reset(head: str | None, worker: str | None) -> None:
-    """Throw both machines away and seed new ones: the same keys, addresses and profiles, nothing of the product."""
+def reset(wanted: Wanted) -> None:
+    """Throw the machines away and seed new ones: the same keys, addresses and profiles, nothing of the product.
+
+    The twin keeps its profiles where none are asked for; further machines are there again only if they are asked for.
+    """
+    again = {node.name: wanted.get(node.name) or nodes.current_profile(node) for node in config.TWIN}
     for node in config.NODES:
-        current = nodes.current_profile(node)
-        asked = head if node is config.HEAD else worker
         nodes.remove_node(node)
-        if node is config.HEAD:
-            head = asked or current
-        else:
-            worker = asked or current
-    up(head, worker)
+    up({**wanted, **again})
 
 
 def node_exec(name: str, command: Sequence[str]) -> int:
@@ -152,12 +155,14 @@ def cable(action: str, netdev: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lab.py", description="The emulated twin: two NVIDIA DGX Sparks on this machine.")
+    parser = argparse.ArgumentParser(prog="lab.py", description="The emulated twin: two NVIDIA DGX Sparks on this machine, or up to four.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (("up", "bring the lab up or mend it"), ("reset", "back to the freshly seeded state, quickly")):
         command = commands.add_parser(name, help=text)
         command.add_argument("--head", metavar="PROFILE", help=f"profile of the head (default: as it is, else {config.HEAD.default_profile})")
         command.add_argument("--worker", metavar="PROFILE", help=f"profile of the worker (default: as it is, else {config.WORKER.default_profile})")
+        command.add_argument("--third", metavar="PROFILE", help="a third machine of that profile")
+        command.add_argument("--fourth", metavar="PROFILE", help="a fourth one")
         if name == "up":
             command.add_argument("--without-engine", action="store_true", help="do not build or push the engine image")
     command = commands.add_parser("down", help="remove containers, networks, volumes and cables")
@@ -165,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("status", help="nodes, cables, memory on one screen")
     command = commands.add_parser("info", help="addresses, paths and names")
     command.add_argument("--json", action="store_true")
-    command = commands.add_parser("cable", help="pull or plug a cable at both ends")
+    command = commands.add_parser("cable", help="pull or plug a cable at all its ends")
     command.add_argument("action", choices=("pull", "plug"))
     command.add_argument("netdev", choices=[port.netdev for port in config.PORTS])
     command = commands.add_parser("exec", help="run a command on a node as root")
@@ -174,6 +179,15 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("fingerprint", help="one JSON of everything a read-only run must leave alone")
     command.add_argument("node", choices=list(config.NODE_BY_NAME))
     return parser
+
+
+def _wanted(arguments: argparse.Namespace) -> Wanted:
+    return {
+        config.HEAD.name: arguments.head,
+        config.WORKER.name: arguments.worker,
+        config.THIRD.name: arguments.third,
+        config.FOURTH.name: arguments.fourth,
+    }
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:
@@ -190,9 +204,9 @@ def _dispatch(arguments: argparse.Namespace) -> int:
     else:
         with exclusive():
             if arguments.command == "up":
-                up(arguments.head, arguments.worker, engine=not arguments.without_engine)
+                up(_wanted(arguments), engine=not arguments.without_engine)
             elif arguments.command == "reset":
-                reset(arguments.head, arguments.worker)
+                reset(_wanted(arguments))
             else:
                 down(with_images=arguments.images)
     return 0

@@ -65,6 +65,8 @@ PORTS = (
     Port("enP2p1s0f1np1", "roceP2p1s0f1", "0002:01:00.1", 6, "P2f1"),
 )
 PORT_BY_NETDEV = {port.netdev: port for port in PORTS}
+#: The cables, each with its bridge in the tray, named by the port of the head at one end; but for those of a ring that have no end there.
+CABLES = {port.netdev: f"cable-{port.short}" for port in PORTS} | {"ring": "cable-ring", "P2ring": "cable-P2ring"}
 
 
 @dataclass(frozen=True)
@@ -88,5 +90,9 @@ class Node:
 
 HEAD = Node("spark-head", "4c:bb:47:5a:30:10", "172.30.180.10", "192.168.200.12", "spark-used", "h")
 WORKER = Node("spark-worker", "4c:bb:47:6b:42:20", None, "192.168.200.13", "spark", "w")
-NODES = (HEAD, WORKER)
+#: Further machines, there only while somebody asks for them by their profiles.
+THIRD = Node("spark-third", "4c:bb:47:7c:54:30", "172.30.180.12", "192.168.200.14", "bare-head", "t")
+FOURTH = Node("spark-fourth", "4c:bb:47:8d:66:40", "172.30.180.13", "192.168.200.15", "bare-head", "f")
+TWIN = (HEAD, WORKER)
+NODES = (*TWIN, THIRD, FOURTH)
 NODE_BY_NAME = {node.name: node for node in NODES}

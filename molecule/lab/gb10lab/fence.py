@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from .config import NODES
+from .config import TWIN
 from .shell import run
 
 #: The routing protocol number that marks these routes as the lab's (any free one).
@@ -25,7 +25,7 @@ def ensure() -> list[str]:
     """Add the routes that are missing; returns what was done, in words."""
     present = _present()
     done = []
-    for node in NODES:
+    for node in TWIN:
         address = node.rail_address
         if address in present:
             continue

@@ -1,4 +1,4 @@
-"""The two node containers and the management network: made, started and mended."""
+"""The node containers and the management network: made, started and mended."""
 
 from __future__ import annotations
 
@@ -274,10 +274,15 @@ def wait_rails(seconds: float = 20) -> None:
     def ready() -> bool:
         ping = ("ping", "-c1", "-W1", "-q", config.WORKER.rail_address)
         return exec_in(config.HEAD.name, *ping, check=False).returncode == 0 and all(
-            node.rail_address in exec_in(node.name, "show_gids", check=False).stdout for node in config.NODES
+            node.rail_address in exec_in(node.name, "show_gids", check=False).stdout for node in config.TWIN
         )
 
     wait_for("an answer of the worker over the rail", ready, seconds)
+
+
+def members() -> tuple[Node, ...]:
+    """The twin, and the further machines that are there."""
+    return tuple(node for node in config.NODES if node in config.TWIN or current_profile(node) is not None)
 
 
 def current_profile(node: Node) -> str | None:

@@ -36,7 +36,7 @@ def facts() -> dict[str, Any]:
                 "profile": nodes.current_profile(node),
                 "running": container_pid(node.name) is not None,
             }
-            for node in config.NODES
+            for node in nodes.members()
         },
         "outside": {
             "container": config.OUTSIDE,
@@ -70,7 +70,7 @@ def info(*, as_json: bool) -> None:
 def status() -> int:
     """Print one screen; the exit code is 0 only while everything runs."""
     healthy = True
-    for node in config.NODES:
+    for node in nodes.members():
         if container_pid(node.name) is None:
             say(f"{node.name:<14} is not running")
             healthy = False

@@ -24,7 +24,7 @@ printf 'PermitRootLogin no\nUseDNS no\n' >/etc/ssh/sshd_config.d/50-spark.conf
 for unit in getty@tty1.service console-getty.service systemd-networkd-wait-online.service \
     apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service \
     fstrim.timer motd-news.timer man-db.timer logrotate.timer \
-    systemd-tmpfiles-clean.timer unattended-upgrades.service rsync.service ubuntu-fan.service; do
+    systemd-tmpfiles-clean.timer NetworkManager-wait-online.service unattended-upgrades.service rsync.service ubuntu-fan.service; do
     ln -sf /dev/null "/etc/systemd/system/$unit"
 done
 # The devices of the host are none of the node's business, only the network devices of its own namespace.
@@ -33,6 +33,10 @@ printf '[Service]\nExecStart=\nExecStart=-udevadm trigger --action=add --subsyst
     >/etc/systemd/system/systemd-udev-trigger.service.d/network-only.conf
 systemctl set-default multi-user.target >/dev/null 2>&1
 systemctl enable ssh.service docker.service >/dev/null 2>&1 || true
+# There, as on DGX OS; the rails of the lab are networkd's unless a test starts it.
+systemctl disable NetworkManager.service wpa_supplicant.service >/dev/null 2>&1 || true
+# NetworkManager asks for it; sessions of their own for every command would only cost time here.
+sed -i '/pam_systemd/d' /etc/pam.d/common-session
 # Ubuntu starts sshd by socket; a node answers the same way on both.
 systemctl disable ssh.socket >/dev/null 2>&1 || true
 

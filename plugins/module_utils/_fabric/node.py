@@ -111,6 +111,7 @@ class Node:
 
     def _state(self, interface: Interface, managers: Managers | None) -> State:
         flags = self.runner.file(f"{self.paths.base}/sys/class/net/{interface.name}/flags").content or "0"
+        mode = (self.runner.file(f"{self.paths.base}/proc/sys/net/ipv6/conf/{interface.name}/addr_gen_mode").content or "").strip()
         globals_ = [entry for entry in interface.addresses if entry.scope == "global"]
         return State(
             name=interface.name,
@@ -121,6 +122,7 @@ class Node:
             carrier=interface.carrier,
             manager=managers.of(interface.name) if managers else "none",
             profile=managers.profile(interface.name) if managers else None,
+            addr_gen_mode=int(mode) if mode.isdecimal() else None,
         )
 
     def above(self, name: str) -> list[str]:

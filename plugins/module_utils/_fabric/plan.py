@@ -27,6 +27,7 @@ class State:
     carrier: bool = True
     manager: str = "none"  # networkd | NetworkManager | none
     profile: str | None = None  # UUID of NetworkManager's active one
+    addr_gen_mode: int | None = None  # how the kernel makes the IPv6 link-local address, which managers do themselves: 0 EUI-64, 1 not at all
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -115,6 +116,9 @@ def mending_commands(name: str, was: State | None, ours: Iterable[str], now: Sta
     if was.mtu != now.mtu:
         commands.append(["ip", "link", "set", "dev", name, "mtu", str(was.mtu)])
     commands += [["ip", "address", "add", address, "dev", name] for address in was.by_hand if address not in now.addresses]
+    if was.addr_gen_mode is not None and was.addr_gen_mode != now.addr_gen_mode:
+        # By sysctl, since the kernel makes the address at once then; by netlink it would wait for the link to go down and up.
+        commands.append(["sysctl", "-qw", f"net.ipv6.conf.{name}.addr_gen_mode={was.addr_gen_mode}"])
     if now.up and not was.up:
         commands.append(["ip", "link", "set", "dev", name, "down"])
     return commands
@@ -130,7 +134,7 @@ def expected_mending(change: Change) -> Iterator[list[str]]:
         now = change.before[name]
         if was is not None:
             kept = tuple(address for address in now.addresses if address not in change.ours.get(name, ()))
-            left = State(name, now.up, now.mtu, kept)
+            left = State(name, now.up, now.mtu, kept, addr_gen_mode=now.addr_gen_mode)
             yield from mending_commands(name, was, (), left)
 
 

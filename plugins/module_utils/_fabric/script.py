@@ -40,6 +40,7 @@ def revert_script(paths: Paths, change: Change, token: str) -> str:
         'add() { if ! has "$1" "$2"; then try ip address add "$2" dev "$1"; fi; }',
         f'await() {{ n=0; until has "$1" "$2" || [ $n -ge {_SETTLE_TENTHS} ]; do sleep 0.1; n=$((n + 1)); done; }}',
         'mtu() { if [ "$(cat "/sys/class/net/$1/mtu" 2>/dev/null)" != "$2" ]; then try ip link set dev "$1" mtu "$2"; fi; }',
+        'mode() { file=/proc/sys/net/ipv6/conf/$1/addr_gen_mode; if [ "$(cat "$file" 2>/dev/null)" != "$2" ]; then echo "$2" > "$file"; fi; }',
         "",
         f"if [ ! -e {q(paths.journal)} ]; then tidy; exit 0; fi",
         "# A timer that comes late must not take back the next change.",
@@ -115,6 +116,8 @@ def _links(change: Change) -> list[str]:
         lines += [f"await {name} {address}" for address in was.addresses]
         lines += [f"add {name} {address}" for address in was.by_hand]
         lines.append(f"mtu {name} {was.mtu}")
+        if was.addr_gen_mode is not None:
+            lines.append(f"mode {name} {was.addr_gen_mode}")
         if not was.up:
             lines.append(f"try ip link set dev {name} down")
     return lines

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.gb10.cluster.plugins.module_utils._errors import Failed, Unavailable
-from ansible_collections.gb10.cluster.plugins.module_utils._facts import firewall, network_config
+from ansible_collections.gb10.cluster.plugins.module_utils._facts import firewall, neighbours, network_config
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.names import cage_of, is_connectx_name, pci_of, twin_of
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.probe import Node, Noted, Probe, Seen, complaint, probe
 from ansible_collections.gb10.cluster.plugins.module_utils._facts.schema import (
@@ -25,9 +25,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._facts.sysfs import N
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.account import Session, parse_session
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.ip import (
     Interface,
-    Neighbour,
     parse_interfaces,
-    parse_neighbours,
     parse_routes,
 )
 from ansible_collections.gb10.cluster.plugins.module_utils._parsers.rdma import (
@@ -49,13 +47,13 @@ def probes() -> tuple[Probe, ...]:
     return (
         probe("ip_addr", "fabric", lambda node: parse_interfaces(node.output("ip", "-j", "-s", "addr"))),
         probe("ip_route", "fabric", lambda node: parse_routes(node.output("ip", "-4", "-j", "route"))),
-        probe("ip_neigh", "fabric", lambda node: parse_neighbours(node.output("ip", "-4", "-j", "neigh"))),
         probe("sysfs_net", "fabric", netdevs),
         probe("sysfs_infiniband", "fabric", hcas),
         probe("rdma_link", "fabric", _links),
         probe("ibv_devinfo", "fabric", _adapters),
         probe("ssh_connection", "fabric", _session),
         probe("rdma_devices", "fabric", lambda node: node.glob("/dev/infiniband/*")),
+        *neighbours.probes(),
         *network_config.probes(),
         *firewall.probes(),
     )
@@ -141,13 +139,6 @@ def _configuration(seen: Seen, interface: Interface, kind: str) -> dict[str, Any
     }
 
 
-def _neighbours(seen: Seen, name: str) -> list[dict[str, str]] | None:
-    neighbours: tuple[Neighbour, ...] | None = seen.get("ip_neigh")
-    if neighbours is None:
-        return None
-    return [known(address=entry.address, mac=entry.mac, state=entry.state) for entry in neighbours if entry.interface == name]
-
-
 def _addresses(interface: Interface) -> list[AddressFact]:
     return [{"address": entry.address, "prefix": entry.prefix, "scope": entry.scope} for entry in interface.addresses if entry.family == "inet"]
 
@@ -215,7 +206,7 @@ def _port(seen: Seen, interface: Interface, netdev: Netdev, pci: str | None, nam
         mac=interface.mac,
         pcie=_pcie(netdev.pcie) or (hca and _pcie(hca.pcie)),
         errors={**interface.errors, **(hca.errors if hca else {})} or None,
-        neighbours=_neighbours(seen, interface.name),
+        neighbours=neighbours.neighbours(seen, interface.name),
         **_configuration(seen, interface, "ethernet"),
     )
     return port

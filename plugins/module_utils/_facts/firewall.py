@@ -24,6 +24,9 @@ _HOTPLUG_FILE = "/etc/nvidia/cx7-hotplug-enabled"
 _DENIED = ("not permitted", "permission denied", "need to be root", "must be root")
 
 
+_IPTABLES_CHAIN = "INPUT"
+
+
 def probes() -> tuple[Probe, ...]:
     return (probe("firewall", "fabric", _firewall), probe("hotplug", "fabric", _hotplug))
 
@@ -58,8 +61,10 @@ def _rules(node: Node, kind: str | None) -> dict[str, Any] | Noted:
                 raise
             continue
         if result.rc == 0:
-            active = parse_nft(result.stdout) if tool == "nftables" else parse_iptables(result.stdout)
-            return {"kind": kind if kind and not active else tool, "active": active}
+            refusing = parse_nft(result.stdout) if tool == "nftables" else (_IPTABLES_CHAIN,) * parse_iptables(result.stdout)
+            # iptables of today keeps its rules in nftables, under its own old names.
+            found = "iptables" if refusing and set(refusing) == {_IPTABLES_CHAIN} else tool
+            return {"kind": kind if kind and not refusing else found, "active": bool(refusing)}
         if any(word in (result.stderr + result.stdout).lower() for word in _DENIED):
             if kind == "ufw":  # switched off; other rules are not the rule
                 return Noted({"kind": kind, "active": False}, f"{argv[0]}: only root may list the rules; ufw is switched off")

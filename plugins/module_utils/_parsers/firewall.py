@@ -33,8 +33,8 @@ def parse_ufw_status(text: str) -> bool:
     return match.group("status") == "active"
 
 
-def parse_nft(text: str) -> bool:
-    """`nft list ruleset`: whether a chain on the way in, or one that it jumps to, refuses anything. No rules at all is an answer."""
+def parse_nft(text: str) -> tuple[str, ...]:
+    """`nft list ruleset`: the chains on the way in that refuse anything, or jump to one that does. No rules at all is an answer."""
     if text.strip() and not _RULESET.search(text):
         raise ParseError("nft list ruleset", text.strip().partition("\n")[0])
     chains: dict[str, list[str]] = {}
@@ -53,11 +53,11 @@ def parse_nft(text: str) -> bool:
         ):
             raise ParseError("nft list ruleset", line)
     first = [name for name, lines in chains.items() if any(_INPUT.search(line) for line in lines)]
-    return _refuses(first, chains)
+    return tuple(name for name in first if _refuses(name, chains))
 
 
-def _refuses(first: list[str], chains: dict[str, list[str]]) -> bool:
-    waiting, visited = list(first), set()
+def _refuses(first: str, chains: dict[str, list[str]]) -> bool:
+    waiting, visited = [first], set()
     while waiting:
         name = waiting.pop()
         if name in visited:

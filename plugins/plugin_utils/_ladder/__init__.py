@@ -32,7 +32,7 @@ def judge(plan: Mapping[str, Any], facts: Mapping[str, Facts | None], results: R
     able = ready_rails(rails)
     steps = make_steps(plan, facts, ready)
     pings = [rung for step in steps if step.name == "ping" for rung in ping_rungs(step, results, plan, able)]
-    links = [link_rung(i, rail) for i, rail in enumerate(rails)]
+    links = [link_rung(next(iter(rail.values())).rail, rail) for rail in rails]
     writes = [write_rung(step, results, able) for step in steps if step.name in ("write_bandwidth", "write_latency")]
     twin = slowest_twin(steps, results)
     reduces = [all_reduce_rung(step, results, able, twin) for step in steps if step.name == "all_reduce"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from typing import Any
 
 PASS, WARN, FAIL, SKIPPED = "pass", "warn", "fail", "skipped"
@@ -78,10 +79,12 @@ class Step:
 
 
 def rail_ends(plan: Mapping[str, Any], facts: Mapping[str, Facts | None]) -> list[dict[str, End]]:
-    """The rails of the plan, each with its end at every rank. Rails that not every rank has are no rails."""
-    rows = {host: plan["nodes"][host].get("rails") or [] for host in plan["ranks"]}
-    count = min((len(rails) for rails in rows.values()), default=0)
-    return [{host: _end(host, i, rows[host][i], facts.get(host)) for host in plan["ranks"]} for i in range(count)]
+    """The rails of the plan in the order of their numbers, each with its ends by host, in the order of ranks."""
+    found: dict[int, dict[str, End]] = {}
+    for host in plan["ranks"]:
+        for rail in plan["nodes"][host].get("rails") or []:
+            found.setdefault(int(rail["number"]), {})[host] = _end(host, int(rail["number"]), rail, facts.get(host))
+    return [found[number] for number in sorted(found) if len(found[number]) > 1]
 
 
 def _end(host: str, number: int, rail: Mapping[str, Any], facts: Facts | None) -> End:
@@ -96,9 +99,10 @@ def ready_rails(rails: Sequence[Mapping[str, End]]) -> list[Mapping[str, End]]:
 
 
 def pairs(plan: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Both directions between the head and each other rank."""
-    head = plan["head"]
-    return [pair for host in plan["ranks"] if host != head for pair in ((head, host), (host, head))]
+    """Both directions between the head and each other rank; in a ring between all ranks, since each cable is a way of its own."""
+    ranks, ring = plan["ranks"], plan.get("topology") == "ring"
+    joined = [(one, other) for one, other in combinations(ranks, 2) if ring or plan["head"] in (one, other)]
+    return [way for one, other in joined for way in ((one, other), (other, one))]
 
 
 def worst(verdicts: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ def make_steps(plan: Mapping[str, Any], facts: Mapping[str, Facts | None], ready
     ports = free_ports(facts, max((end.rail for rail in rails for end in rail.values()), default=0) + 2)
     steps = [_ping(plan, facts, rails)]
     for client, server in pairs(plan):
-        ends = [(rail[client], rail[server]) for rail in rails]
+        ends = [(rail[client], rail[server]) for rail in rails if client in rail and server in rail]
         alone = [_perftest("write_bandwidth", client, server, [end], plan, facts, ready, ports) for end in ends]
         together = [_perftest("write_bandwidth", client, server, ends, plan, facts, ready, ports)] if len(ends) > 1 else []
         latency = [_perftest("write_latency", client, server, [end], plan, facts, ready, ports) for end in ends]
@@ -56,7 +56,9 @@ def _ping(plan: Mapping[str, Any], facts: Mapping[str, Facts | None], rails: Seq
     options: dict[str, Any] = {host: {"test": "ping", "links": []} for host in hosts}
     for sender, receiver in pairs(plan):
         options[sender]["links"] += [
-            {"netdev": rail[sender].netdev, "address": rail[receiver].address, "mtu": rail[sender].mtu} for rail in rails if rail[sender].mtu
+            {"netdev": rail[sender].netdev, "address": rail[receiver].address, "mtu": rail[sender].mtu}
+            for rail in rails
+            if sender in rail and receiver in rail and rail[sender].mtu
         ]
     why = _absent(plan, facts, hosts)
     return Step("ping", "ping", None, "Full-size packets on every rail, both ways", hosts, {} if why else options, why)

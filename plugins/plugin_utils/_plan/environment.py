@@ -15,11 +15,11 @@ from .._rules.context import Fabric, Node, Recipe
 HF_HOME = "/root/.cache/huggingface"
 
 
-def rank_environment(node: Node, recipe: Recipe, fabric: Fabric, fabric_address: str | None, backend: str) -> dict[str, str]:
+def rank_environment(node: Node, recipe: Recipe, fabric: Fabric, backend: str) -> dict[str, str]:
     """The environment of one rank, sorted by name. The recipe's own variables win, since its author asked for them."""
     environment = _common(recipe)
-    if fabric_address is not None:
-        environment.update(_fabric(node, fabric, fabric_address))
+    if node.name in fabric.meeting:
+        environment.update(_fabric(node, fabric))
     if backend == "ray":
         environment.update(_ray())
     environment.update({str(key): str(value) for key, value in recipe["environment"].items()})
@@ -56,18 +56,18 @@ def _common(recipe: Recipe) -> dict[str, str]:
     }
 
 
-def _fabric(node: Node, fabric: Fabric, address: str) -> dict[str, str]:
-    """What ties a rank to its rails.
+def _fabric(node: Node, fabric: Fabric) -> dict[str, str]:
+    """What ties a rank to its rails, and to where the ranks find each other.
 
     NCCL_IB_GID_INDEX is absent on purpose: the index differs between nodes and moves with every address that is added; NCCL finds it
     (https://github.com/MiaAI-Lab/DeepSeek-v4-Flash-DSpark-2x-DGX-Spark/pull/125).
     """
-    netdev = fabric.rails[node.name][0].netdev
+    netdev, address = fabric.meeting[node.name]
     environment = {
         # Fail loudly where RDMA does not work, instead of falling to TCP at a tenth of the bandwidth.
         "NCCL_NET": "IB",
-        # Bootstrap and control traffic on the rail, not on whatever has the default route (Wi-Fi, on some machines). One name each: Gloo
-        # and the others take no list. https://github.com/spark-arena/sparkrun/pull/219
+        # Bootstrap and control traffic on the rail (a ring has none that all share), not on whatever has the default route (Wi-Fi, on some
+        # machines). One name each: Gloo and the others take no list. https://github.com/spark-arena/sparkrun/pull/219
         "NCCL_SOCKET_IFNAME": netdev,
         "GLOO_SOCKET_IFNAME": netdev,
         "TP_SOCKET_IFNAME": netdev,
@@ -81,7 +81,12 @@ def _fabric(node: Node, fabric: Fabric, address: str) -> dict[str, str]:
         # Both twins of the cabled port, and nothing else; "=" is NCCL's mark for exact names, without it they are prefixes.
         # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
         environment["NCCL_IB_HCA"] = "=" + ",".join(hcas)
-    return environment
+    return {**environment, **(_RING if fabric.topology == "ring" else {})}
+
+
+#: In a ring of cables each port leads to one rank only: NCCL must take the port whose subnet is the peer's, and must not make one of two.
+#: It can since 2.30; a net plugin that some images carry cannot. https://github.com/eugr/spark-vllm-docker/blob/main/docs/NETWORKING.md
+_RING = {"NCCL_IB_SUBNET_AWARE_ROUTING": "1", "NCCL_IB_MERGE_NICS": "0", "NCCL_NET_PLUGIN": "none"}
 
 
 def _ray() -> dict[str, str]:

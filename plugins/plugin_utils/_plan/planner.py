@@ -14,9 +14,11 @@ from typing import Any
 
 from .._rules import evaluate
 from .._rules.context import Budget, Context, Fabric, Facts, Node, Recipe, Settings, held, is_managed
+from .addressing import read_addresses
 from .containers import Rank, listeners, mp_containers, obsolete, ray_containers, settle
 from .environment import rank_environment
-from .rails import plan_fabric, read_addresses
+from .firewall import plan_firewall
+from .rails import plan_fabric
 from .sources import model_cache, node_image, node_model, plan_image, plan_model
 from .trust import node_ssh, plan_trust
 
@@ -34,10 +36,10 @@ def make_plan(facts: Mapping[str, Facts | None], recipe: Recipe, settings: Setti
     nodes = tuple(Node(name, rank, facts[name]) for rank, name in enumerate(facts))
     backend = settings.backend if len(nodes) > 1 else "mp"
     fabric = plan_fabric(nodes, "network" in settings.consent) if len(nodes) > 1 else Fabric()
-    addresses = {node.name: _fabric_address(node, fabric) for node in nodes}
+    addresses = {node.name: fabric.meeting.get(node.name, ("", None))[1] for node in nodes}
     image, model = plan_image(recipe, backend), plan_model(recipe, [node.name for node in nodes])
     endpoint = _endpoint(nodes[0], settings)
-    work = {node.name: _work(node, nodes[0], recipe, settings, fabric, addresses[node.name], backend, image, model) for node in nodes}
+    work = {node.name: _work(node, nodes[0], recipe, settings, fabric, backend, image, model) for node in nodes}
     planned = _containers(nodes, addresses, recipe, settings, work, backend, str(image["run"]), endpoint["host"])
     settle(planned, nodes)
     for node in nodes:
@@ -66,6 +68,7 @@ def make_plan(facts: Mapping[str, Facts | None], recipe: Recipe, settings: Setti
         "endpoint": endpoint,
         "model": model,
         "image": image,
+        "topology": fabric.topology,
         "trust": plan_trust(nodes[0]),
         "nodes": {node.name: {**work[node.name], "memory": context.budgets[node.name].as_plan()} for node in nodes},
         "findings": findings,
@@ -78,23 +81,25 @@ def _work(
     recipe: Recipe,
     settings: Settings,
     fabric: Fabric,
-    fabric_address: str | None,
     backend: str,
     image: Mapping[str, Any],
     model: Mapping[str, Any],
 ) -> dict[str, Any]:
     """``nodes.*`` of the plan, still without containers and memory."""
+    meeting = fabric.meeting.get(node.name)
+    rails = fabric.rails.get(node.name, ())
     return {
         "rank": node.rank,
         "reachable": node.reachable,
         "management_address": management_address(node),
-        "fabric_address": fabric_address,
-        "rails": [rail.as_plan() for rail in fabric.rails.get(node.name, ())],
-        "ssh": node_ssh(node, plan_trust(head), fabric_address),
+        "fabric_address": meeting[1] if meeting else None,
+        "rails": [rail.as_plan() for rail in rails],
+        "firewall": plan_firewall(node, rails, settings),
+        "ssh": node_ssh(node, plan_trust(head), next((rail.address for rail in rails if head.name in rail.peers), None)),
         "image": node_image(node, head, image) if node.reachable else {"action": "none"},
         "model": node_model(node, model) if node.reachable else {"action": "none", "cache": None},
         "reclaim": consented_stops(node, settings),
-        "environment": rank_environment(node, recipe, fabric, fabric_address, backend) if node.reachable else {},
+        "environment": rank_environment(node, recipe, fabric, backend) if node.reachable else {},
         "containers": [],
         "obsolete": [],
     }
@@ -124,12 +129,6 @@ def _containers(
         else:
             planned[node.name] = mp_containers(rank, head, len(nodes), recipe, settings, image, host)
     return planned
-
-
-def _fabric_address(node: Node, fabric: Fabric) -> str | None:
-    """The address of the node's first rail."""
-    rails = fabric.rails.get(node.name, ())
-    return rails[0].address if rails else None
 
 
 def _budget(node: Node, recipe: Recipe, settings: Settings) -> Budget:

@@ -16,7 +16,7 @@ from .._rules.context import Recipe, Settings
 from .nearest import nearest
 
 BACKENDS = ("ray", "mp")
-CONSENTS = ("network",)
+CONSENTS = ("network", "firewall")
 
 
 class SettingsError(ValueError):

@@ -19,9 +19,9 @@ def plan_trust(head: Node) -> dict[str, str]:
     return {"key": f"{folder}/gb10_ed25519", "known_hosts": f"{folder}/gb10_known_hosts"}
 
 
-def node_ssh(node: Node, trust: dict[str, str], fabric_address: str | None) -> dict[str, Any] | None:
-    """``nodes.*.ssh`` of the plan: the ssh command by which the head reaches the node, and as whom; None for the head itself."""
-    if node.rank == 0 or fabric_address is None:
+def node_ssh(node: Node, trust: dict[str, str], address: str | None) -> dict[str, Any] | None:
+    """``nodes.*.ssh`` of the plan: the ssh command by which the head reaches the node at ``address``, and as whom; None for the head itself."""
+    if node.rank == 0 or address is None:
         return None
     options = ["-i", trust["key"], "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={trust['known_hosts']}", "-o", "StrictHostKeyChecking=yes"]
-    return {"command": ["ssh", *options], "destination": f"{node.get('user.name') or 'root'}@{fabric_address}"}
+    return {"command": ["ssh", *options], "destination": f"{node.get('user.name') or 'root'}@{address}"}

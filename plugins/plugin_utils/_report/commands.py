@@ -49,6 +49,9 @@ def _steps(node: Mapping[str, Any]) -> Iterator[Line]:
     for rail in node.get("rails") or []:
         if rail.get("action") == "configure":
             steps.append(f"{rail.get('netdev')} gets {rail.get('address')}/{rail.get('prefix')}, MTU {rail.get('mtu')}")
+    firewall = node.get("firewall") or {}
+    for opened in firewall.get("open") or []:
+        steps.append(f"{firewall.get('kind')} lets {opened.get('subnet')} in on {opened.get('netdev')} (you allowed it)")
     for topic, words in _STEPS.items():
         action = (node.get(topic) or {}).get("action")
         if action in words:

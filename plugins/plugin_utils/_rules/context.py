@@ -95,6 +95,9 @@ class Port:
     mtu: int | None
     up: bool
     addresses: tuple[IPv4Interface, ...]
+    #: Its hardware address, and those that it has heard of on its wire. Not having heard of any says nothing.
+    mac: str | None = None
+    heard: frozenset[str] = frozenset()
 
     @property
     def order(self) -> tuple[int, int, str]:
@@ -104,7 +107,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Rail:
-    """One rail at one rank. ``action`` is adopt (works as it is) or configure (gets this address)."""
+    """One rail at one rank. ``action`` is adopt (works as it is) or configure (gets this address).
+
+    ``number`` is the same at all its ends; ``peers`` are the addresses of the other ends, by node, in the order of ranks.
+    """
 
     netdev: str
     hca: str | None
@@ -114,10 +120,13 @@ class Rail:
     prefix: int
     mtu: int | None
     action: str
+    number: int = 0
+    peers: Mapping[str, str] = field(default_factory=dict)
 
     def as_plan(self) -> dict[str, Any]:
         """The rail as the plan holds it."""
         return {
+            "number": self.number,
             "netdev": self.netdev,
             "hca": self.hca,
             "cage": self.cage,
@@ -126,34 +135,50 @@ class Rail:
             "prefix": self.prefix,
             "mtu": self.mtu,
             "action": self.action,
+            "peers": [{"node": node, "address": address} for node, address in self.peers.items()],
         }
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """The rails of all reachable nodes: ``rails[node][i]`` is the node's end of rail i, the same i for the same subnet."""
+    """The rails of all reachable nodes, ``rails[node]`` in the order of their numbers.
+
+    Where the nodes share a wire, be it a cable or a switch, every rail has an end at every node, and ``rails[node][i]`` is its end of rail i.
+    In a ring of cables every two nodes have rails of their own.
+    """
 
     rails: Mapping[str, tuple[Rail, ...]] = field(default_factory=dict)
+    #: shared | ring, None without rails.
+    topology: str | None = None
+    #: Per node the interface and the address at which the ranks find each other; empty if there is none that all of them reach.
+    meeting: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    #: Pairs of nodes that nothing joins, though other nodes of the group are joined.
+    apart: tuple[tuple[str, str], ...] = ()
     ports: Mapping[str, tuple[Port, ...]] = field(default_factory=dict)
     #: Per node: ports that are up and in no rail, because they have no address.
     unaddressed: Mapping[str, tuple[Port, ...]] = field(default_factory=dict)
     #: Per node: ports that are up and addressed, in a subnet that not every node has.
     unmatched: Mapping[str, tuple[Port, ...]] = field(default_factory=dict)
+    #: Per node: ports that are up and unaddressed, and nobody can say where they lead.
+    unseen: Mapping[str, tuple[Port, ...]] = field(default_factory=dict)
     #: Nodes whose ports are not known.
     unknown: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
-        """How many rails there are, the same number on every node."""
-        return min((len(rails) for rails in self.rails.values()), default=0)
+        """How many rails there are."""
+        return len({rail.number for rails in self.rails.values() for rail in rails})
+
+    def ends(self, number: int) -> dict[str, Rail]:
+        """The ends of a rail, by node."""
+        return {node: rail for node, rails in self.rails.items() for rail in rails if rail.number == number}
 
     def hcas(self, node: str) -> tuple[str, ...]:
         """HCAs of the node's rails, in the order of the rails.
 
         NCCL pairs the HCAs of two ranks by their position, so a rail without an HCA on any node is left out on all.
         """
-        usable = [i for i in range(self.count) if all(rails[i].hca for rails in self.rails.values())]
-        return tuple(str(self.rails[node][i].hca) for i in usable)
+        return tuple(str(rail.hca) for rail in self.rails[node] if all(end.hca for end in self.ends(rail.number).values()))
 
 
 @dataclass(frozen=True)

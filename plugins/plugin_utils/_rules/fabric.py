@@ -20,10 +20,10 @@ def joined(context: Context) -> tuple[Node, ...]:
 
 
 def ends(context: Context) -> Iterator[list[tuple[Node, Rail]]]:
-    """For each rail its ends on all nodes."""
-    nodes = [node for node in joined(context) if node.name in context.fabric.rails]
+    """For each rail its ends."""
     for i in range(context.fabric.count):
-        yield [(node, context.fabric.rails[node.name][i]) for node in nodes]
+        by_node = context.fabric.ends(i)
+        yield [(node, by_node[node.name]) for node in joined(context) if node.name in by_node]
 
 
 def names(ports: tuple[Port, ...]) -> str:
@@ -79,11 +79,11 @@ def _absence(node: Node, ports: tuple[Port, ...]) -> tuple[str, str]:
     "Ports are up, but no rail can be made because they have no address.",
     source="https://github.com/NVIDIA/dgx-spark-playbooks/blob/main/nvidia/connect-two-sparks/README.md",
     several=True,
-    explained_by=("fabric.wrong_cage",),
+    explained_by=("fabric.wrong_cage", "fabric.unseen"),
 )
 def no_address(context: Context) -> Iterator[Case]:
-    """Nodes whose ports are up and unaddressed, while there is no rail at all."""
-    if context.fabric.count:
+    """Nodes whose ports are up and unaddressed, while there is no rail at all. Addresses help only where all nodes are joined."""
+    if context.fabric.count or context.fabric.apart:
         return
     for node in joined(context):
         bare = context.fabric.unaddressed.get(node.name, ())
@@ -106,7 +106,7 @@ def no_address(context: Context) -> Iterator[Case]:
 )
 def rail_unmatched(context: Context) -> Iterator[Case]:
     """No common subnet at all, though every node has addresses: one finding that says who is where."""
-    if context.fabric.count:
+    if context.fabric.count or context.fabric.apart:
         return
     nodes = joined(context)
     seen = {node.name: context.fabric.unmatched.get(node.name, ()) for node in nodes}
@@ -116,8 +116,7 @@ def rail_unmatched(context: Context) -> Iterator[Case]:
             tuple(seen),
             f"The nodes share no subnet on their ConnectX-7 ports ({where}).",
             "For each rail there is one subnet in which every node has an address.",
-            "Give the ports on one cable addresses in one subnet (a ring of three or more nodes needs a switch), "
-            f"or remove the wrong addresses and let it be configured: {_CONSENT}.",
+            f"Give the ports on one cable or switch addresses in one subnet, or remove the wrong addresses and let it be configured: {_CONSENT}.",
             ("fabric.ports",),
         )
 
@@ -261,7 +260,7 @@ def wrong_cage(context: Context, node: Node) -> Case | None:
 def crossed_cages(context: Context) -> Iterator[Case]:
     """Rails whose ends are in different cages: names differ from node to node, so they are never assumed."""
     crossed = [each for each in ends(context) if len({rail.cage for _, rail in each} - {None}) > 1]
-    if crossed:
+    if crossed and context.fabric.topology != "ring":
         seen = listing(f"{rail.netdev} of {node.name}" for node, rail in crossed[0])
         yield Case(
             tuple(node.name for node, _ in crossed[0]),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
@@ -18,6 +18,19 @@ from .variables import gid_index
 OUR_FILE = "/etc/netplan/60-gb10-fabric.yaml"
 #: States of a neighbour entry that say that nobody answered. Any other one is fine, and so is no entry.
 _SILENT = ("FAILED", "INCOMPLETE")
+#: The firewalls that role fabric opens by consent, and the words of it.
+_BY_US = ("ufw", "iptables")
+_CONSENT = '-e \'{"gb10_consent": ["firewall"]}\''
+#: By kind the command that lets in what comes from a network, and what more it takes.
+_COMMANDS = {
+    "ufw": ("sudo ufw allow in on {netdev} from {source}", ""),
+    "iptables": ("sudo iptables -I INPUT 1 -i {netdev} -s {source} -j ACCEPT", ", and the same in what loads your rules at boot"),
+    "nftables": (
+        "sudo nft insert rule inet filter input iifname {netdev} ip saddr {source} accept",
+        ", with the table and the chain that refuse, since an accept in another one does not count (`sudo nft list ruleset` shows them; "
+        "`inet filter input` is that of Debian's and Ubuntu's /etc/nftables.conf), and the same in the file that is loaded at boot",
+    ),
+}
 
 
 def _adopted(context: Context, node: Node) -> list[Rail]:
@@ -275,20 +288,47 @@ def network_manager(context: Context, node: Node) -> Case | None:
     several=True,
 )
 def firewall(context: Context, node: Node) -> Case | None:
-    """Each node with an active firewall: ranks use ports that are chosen as they start, so a rail has to be open as a whole."""
+    """Each node with an active firewall, unless its rails are opened by consent: ranks use ports that are chosen as they start.
+
+    Where the ranks find each other on a network that is no rail, as in a ring, that one has to be open between them too. It is never opened by us.
+    """
     if node.get("fabric.firewall.active") is not True:
         return None
-    kind = node.get("fabric.firewall.kind") or "a firewall"
-    devices = [rail.netdev for rail in context.fabric.rails.get(node.name, ())]
-    open_all = f"let everything in on {listing(devices) or 'the rails'}"
-    commands = "; ".join(f"`sudo ufw allow in on {name}`" for name in devices) if kind == "ufw" else ""
+    kind = str(node.get("fabric.firewall.kind") or "a firewall")
+    opened = kind in _BY_US and "firewall" in context.settings.consent
+    rails = [(rail.netdev, str(IPv4Interface(f"{rail.address}/{rail.prefix}").network)) for rail in context.fabric.rails.get(node.name, ())]
+    beside = _beside(context, node)
+    remedy = []
+    if not opened:
+        where = f"Let the rails be opened: {_CONSENT}. Or by hand on" if kind in _BY_US else "On"
+        remedy.append(f"{where} {node.name}: {_by_hand(kind, rails)}.")
+    if beside:
+        remedy.append(f"The ranks find each other at {beside[0][0]} of {node.name}, which is yours to open: {_by_hand(kind, beside)}.")
+    if not remedy:
+        return None
     return case(
         node,
         f"{kind} is active on {node.name}.",
         "The rails are open between the ranks: Ray, NCCL and the ranks' store choose ports as they start.",
-        f"On {node.name}: {commands or open_all}.",
+        " ".join(remedy),
         "fabric.firewall",
     )
+
+
+def _beside(context: Context, node: Node) -> list[tuple[str, str]]:
+    """Where the ranks reach this one if that is no rail: the interface, and the address of each of them."""
+    interface, _address = context.fabric.meeting.get(node.name, ("", ""))
+    if not interface or interface in {rail.netdev for rail in context.fabric.rails.get(node.name, ())}:
+        return []
+    return [(interface, address) for name, (_interface, address) in context.fabric.meeting.items() if name != node.name]
+
+
+def _by_hand(kind: str, ways: Sequence[tuple[str, str]]) -> str:
+    """The commands that let in what comes so; words where the firewall is none that we know, or where there is no rail yet."""
+    if kind not in _COMMANDS or not ways:
+        return f"let everything in on {listing(f'{netdev} from {source}' for netdev, source in ways) or 'the rails'}"
+    command, lasting = _COMMANDS[kind]
+    return "; ".join(f"`{command.format(netdev=netdev, source=source)}`" for netdev, source in ways) + lasting
 
 
 @rule(

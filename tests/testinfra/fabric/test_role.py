@@ -1,4 +1,4 @@
-"""The fabric role on the lab's nodes: bare rails, rails to adopt, crossed cages. Check, converge, again, prove, give back: equal to before."""
+"""The fabric role on the lab's nodes: bare rails, rails to adopt, crossed cages, a switch, a ring. Check, converge, again, prove, give back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +15,48 @@ from playing import ENVIRONMENTS, ROOT, assert_clean, fingerprints, play, recap
 
 PLAYBOOK = "tests/testinfra/fabric/fabric.yml"
 CONSENT = ["-e", '{"gb10_consent": ["network"]}']
-NODES = ("spark-head", "spark-worker")
+HEAD, WORKER, THIRD, FOURTH = "spark-head", "spark-worker", "spark-third", "spark-fourth"
+#: The first functions of both cages, and the second ones.
+F0, F1 = "enp1s0f0np0", "enp1s0f1np1"
+P2F0, P2F1 = "enP2p1s0f0np0", "enP2p1s0f1np1"
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Profiles of the two nodes, the worker's address if it has one of its own, the netdevs that make the rails, the links that change."""
+    """The machines by their profiles, the netdevs that make the rails, whether links change, where machines are reached but behind the head."""
 
-    head: str
-    worker: str
-    rails: dict[str, tuple[str, str]]
-    changes: bool
-    management: str | None = None
+    machines: dict[str, str]
+    rails: list[dict[str, str]]
+    changes: bool = True
+    management: dict[str, str] = field(default_factory=dict)
 
 
-F1, P2F1 = "enp1s0f1np1", "enP2p1s0f1np1"
-F0, P2F0 = "enp1s0f0np0", "enP2p1s0f0np0"
 FABRICS = {
-    "bare rails": Fabric("bare-head", "bare-worker", {"spark-head": (F1, P2F1), "spark-worker": (F1, P2F1)}, True, "172.30.180.11"),
-    "one rail to adopt": Fabric("spark", "spark", {"spark-head": (F1, P2F1), "spark-worker": (F1, P2F1)}, True),
-    "crossed cages": Fabric("spark", "crossed-worker", {"spark-head": (F1, P2F1), "spark-worker": (F0, P2F0)}, True),
-    "one twin down, nothing to do": Fabric("spark", "degraded-twin-down", {"spark-head": (F1,), "spark-worker": (F1,)}, False),
+    "bare rails": Fabric(
+        {HEAD: "bare-head", WORKER: "bare-worker"},
+        [{HEAD: F1, WORKER: F1}, {HEAD: P2F1, WORKER: P2F1}],
+        management={WORKER: "172.30.180.11"},
+    ),
+    "one rail to adopt": Fabric({HEAD: "spark", WORKER: "spark"}, [{HEAD: F1, WORKER: F1}, {HEAD: P2F1, WORKER: P2F1}]),
+    "crossed cages": Fabric({HEAD: "spark", WORKER: "crossed-worker"}, [{HEAD: F1, WORKER: F0}, {HEAD: P2F1, WORKER: P2F0}]),
+    "one twin down, nothing to do": Fabric({HEAD: "spark", WORKER: "degraded-twin-down"}, [{HEAD: F1, WORKER: F1}], changes=False),
+    "four on a switch, one in its other cage": Fabric(
+        {HEAD: "bare-head", WORKER: "bare-worker", THIRD: "bare-crossed", FOURTH: "bare-head"},
+        [{HEAD: F1, WORKER: F1, THIRD: F0, FOURTH: F1}, {HEAD: P2F1, WORKER: P2F1, THIRD: P2F0, FOURTH: P2F1}],
+        management={WORKER: "172.30.180.11", THIRD: "172.30.180.12", FOURTH: "172.30.180.13"},
+    ),
+    "a ring of three": Fabric(
+        {HEAD: "ring-head", WORKER: "ring-worker", THIRD: "ring-third"},
+        [
+            {HEAD: F0, WORKER: F1},
+            {HEAD: P2F0, WORKER: P2F1},
+            {HEAD: F1, THIRD: F0},
+            {HEAD: P2F1, THIRD: P2F0},
+            {WORKER: F0, THIRD: F1},
+            {WORKER: P2F0, THIRD: P2F1},
+        ],
+        management={WORKER: "172.30.180.11", THIRD: "172.30.180.12"},
+    ),
 }
 
 
@@ -46,9 +67,9 @@ def lab(*arguments: str) -> str:
 
 
 def inventory(fabric: Fabric, folder: Path) -> str:
-    """The lab's own, but for where the worker is reached."""
-    worker = {"ansible_host": fabric.management} if fabric.management else {"ansible_host": "192.168.200.13", "gb10_jump": "spark-head"}
-    hosts = {"spark-head": {"ansible_host": "172.30.180.10"}, "spark-worker": worker}
+    """The lab's own, but for who is in it and where they are reached."""
+    hosts = {HEAD: {"ansible_host": "172.30.180.10"}, WORKER: {"ansible_host": "192.168.200.13", "gb10_jump": HEAD}}
+    hosts |= {name: {"ansible_host": address} for name, address in fabric.management.items()}
     text = (ROOT / "inventories" / "lab" / "group_vars" / "gb10.yml").read_text()
     (folder / "group_vars").mkdir()
     (folder / "group_vars" / "gb10.yml").write_text(text.replace("gb10_recipe: lab-tiny-qwen3\n", f"gb10_recipe: {RECIPE}\n"))
@@ -79,31 +100,36 @@ def addresses(node: str) -> dict[str, list[tuple[str, int]]]:
 @pytest.mark.parametrize("name", FABRICS)
 def test_the_fabric_is_made_once_proved_and_given_back(name: str, tmp_path: Path) -> None:
     fabric = FABRICS[name]
-    lab("reset", "--head", fabric.head, "--worker", fabric.worker)
+    options = zip(("--head", "--worker", "--third", "--fourth"), fabric.machines.values())
+    lab("reset", *(word for option in options for word in option))
     sessions = tempfile.mkdtemp(prefix="gb10-")
     where = ["-i", inventory(fabric, tmp_path), PLAYBOOK, *CONSENT]
 
-    def run(*arguments: str) -> dict[str, dict[str, int]]:
+    def run(*arguments: str, idempotent: bool = False) -> None:
         done = play(ENVIRONMENTS[0], *where, *arguments, sessions=sessions)
         assert done.returncode == 0, done.stdout
         assert_clean(done.stdout)
-        return {host: count for host, count in recap(done.stdout).items() if host in NODES}
+        if idempotent:
+            assert all(recap(done.stdout)[host]["changed"] == 0 for host in fabric.machines), done.stdout
 
-    before = fingerprints()
+    before = fingerprints(tuple(fabric.machines))
     run("--check", "--diff")
-    assert fingerprints() == before, "check mode changes nothing"
+    assert fingerprints(tuple(fabric.machines)) == before, "check mode changes nothing"
 
     run()
-    made = {node: addresses(node) for node in NODES}
-    for rail, ends in enumerate(zip(*(fabric.rails[node] for node in NODES))):
-        (head, head_mtu), (worker, worker_mtu) = (made[node][netdev][0] for node, netdev in zip(NODES, ends))
-        assert head.rpartition(".")[0] == worker.rpartition(".")[0], f"rail {rail} is one subnet"
-        assert head_mtu == worker_mtu == 9000
-    own = lab("exec", "spark-head", "--", "sh", "-c", "ls -l /etc/netplan/60-gb10-fabric.yaml 2>/dev/null || true")
+    made = {node: addresses(node) for node in fabric.machines}
+    subnets = set()
+    for rail in fabric.rails:
+        ends = [made[node][netdev][0] for node, netdev in rail.items()]
+        assert len({address for address, _mtu in ends}) == len(rail)
+        subnets |= {address.rpartition(".")[0] for address, _mtu in ends}
+        assert {mtu for _address, mtu in ends} == {9000}
+    assert len(subnets) == len(fabric.rails), "each rail is one subnet of its own"
+    own = lab("exec", HEAD, "--", "sh", "-c", "ls -l /etc/netplan/60-gb10-fabric.yaml 2>/dev/null || true")
     assert own.startswith("-rw------- 1 root root") == fabric.changes
 
-    assert all(count["changed"] == 0 for count in run().values()), "a second run changes nothing"
-    assert {node: addresses(node) for node in NODES} == made
+    run(idempotent=True)
+    assert {node: addresses(node) for node in fabric.machines} == made
 
     run("-e", "fabric_tasks=remove")
-    assert fingerprints() == before, "given back, the nodes are as they were"
+    assert fingerprints(tuple(fabric.machines)) == before, "given back, the nodes are as they were"

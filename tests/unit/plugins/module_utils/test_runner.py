@@ -26,12 +26,10 @@ AnsibleModule = pytest.importorskip("ansible.module_utils.basic").AnsibleModule
 
 
 class RealModule(AnsibleModule):  # type: ignore[misc, valid-type]
-    """AnsibleModule's own run_command and get_bin_path, without arguments from a controller."""
+    """AnsibleModule's own get_bin_path, without arguments from a controller."""
 
     def __init__(self) -> None:
         self._debug = False
-        self.no_log_values: set[str] = set()
-        self.run_command_environ_update: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -146,7 +144,7 @@ def test_errors_come_out_of_the_thread() -> None:
 
 
 def test_many_commands_at_once(live: LiveRunner) -> None:
-    """run_command from threads: every answer is its own command's, and the time is that of one."""
+    """From threads: every answer is its own command's and whole, and the time is that of one."""
     results: dict[int, str] = {}
 
     def work(number: int) -> None:

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -192,11 +191,7 @@ def test_a_port_that_is_taken_is_left_alone(bench: Bench, here: Path) -> None:
 
 
 class Programs:
-    """What a runner needs of a module, with the real run_command's way of answering."""
-
-    def run_command(self, args: list[str], **_options: Any) -> tuple[int, bytes, bytes]:
-        done = subprocess.run(args, capture_output=True, check=False)
-        return done.returncode, done.stdout, done.stderr
+    """What a runner needs of a module."""
 
     def get_bin_path(self, arg: str) -> str | None:
         return shutil.which(arg)

@@ -73,7 +73,13 @@ def spark(number: int = 12, management: str = "192.0.2.10", **changes: Any) -> F
         "fabric": {
             "ports": cabled(number),
             "interfaces": [
-                {"name": interface, "operstate": "up", "mtu": 1500, "addresses": [{"address": management, "prefix": 24, "scope": "global"}]}
+                {
+                    "name": interface,
+                    "kind": "ethernet",
+                    "operstate": "up",
+                    "mtu": 1500,
+                    "addresses": [{"address": management, "prefix": 24, "scope": "global"}],
+                }
             ],
             "routes": [
                 {"destination": "default", "gateway": "192.0.2.1", "interface": interface},

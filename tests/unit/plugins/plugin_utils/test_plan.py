@@ -16,9 +16,10 @@ from builders import CACHE, GIB, HEAD, WORKER, Facts, Plan, cabled, container, i
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-KEYS = {"schema", "ok", "recipe", "backend", "ranks", "head", "world_size", "endpoint", "model", "image", "trust", "nodes", "findings"}
+KEYS = {"schema", "ok", "recipe", "backend", "ranks", "head", "world_size", "endpoint", "model", "image", "topology", "trust"}
+KEYS |= {"nodes", "findings"}
 NODE_KEYS = {"rank", "reachable", "management_address", "fabric_address", "rails", "memory", "image", "model"}
-NODE_KEYS |= {"reclaim", "environment", "containers", "obsolete", "ssh"}
+NODE_KEYS |= {"reclaim", "environment", "containers", "obsolete", "ssh", "firewall"}
 CONTAINER_KEYS = {"name", "role", "image", "entrypoint", "command", "environment", "labels", "volumes", "devices", "capabilities", "ulimits"}
 CONTAINER_KEYS |= {"shm_size", "ipc_mode", "pid_mode", "network_mode", "gpus", "action"}
 REVISION = "a099dee70ccfcd8d5dda56aaa0b60cb8ecadabc9"

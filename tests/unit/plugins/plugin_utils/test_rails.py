@@ -8,7 +8,8 @@ from ipaddress import IPv4Interface, IPv4Network
 from typing import Any
 
 import pytest
-from ansible_collections.gb10.cluster.plugins.plugin_utils._plan.rails import free_subnet, plan_fabric, read_ports
+from ansible_collections.gb10.cluster.plugins.plugin_utils._plan.addressing import free_subnet
+from ansible_collections.gb10.cluster.plugins.plugin_utils._plan.rails import plan_fabric, read_ports
 from ansible_collections.gb10.cluster.plugins.plugin_utils._rules.context import Node
 from builders import HEAD, WORKER, Facts, cabled, ids, plan, port, row, spark, twin, worker
 from hypothesis import given, settings
@@ -136,14 +137,6 @@ def test_a_rail_without_an_hca_on_one_end_is_left_out_on_both() -> None:
     made = plan(facts)
     assert made["nodes"][HEAD]["environment"]["NCCL_IB_HCA"] == "=rocep1s0f1"
     assert made["nodes"][WORKER]["environment"]["NCCL_IB_HCA"] == "=rocep1s0f1"
-
-
-def test_a_ring_without_a_switch_has_no_common_subnet() -> None:
-    facts = row(3)
-    for i, (one, two) in enumerate((("10.0.1", "10.0.3"), ("10.0.1", "10.0.2"), ("10.0.2", "10.0.3"))):
-        facts[f"spark-{i}"]["fabric"]["ports"] = [port(0, 0, f"{one}.{i + 1}"), port(1, 0, f"{two}.{i + 1}")]  # type: ignore[index]
-    made = plan(facts, {"nodes": 3, "tensor_parallel": 3})
-    assert ids(made, "block") == ["fabric.rail_unmatched"]
 
 
 def test_eight_nodes_get_eight_addresses() -> None:

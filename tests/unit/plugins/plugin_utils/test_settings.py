@@ -19,9 +19,9 @@ def test_defaults() -> None:
 
 
 def test_what_is_set() -> None:
-    given = {"gb10_backend": "mp", "gb10_api_port": "9000", "gb10_reclaim": ["a"], "gb10_consent": ["network"], "gb10_ulimits": []}
+    given = {"gb10_backend": "mp", "gb10_api_port": "9000", "gb10_reclaim": ["a"], "gb10_consent": ["network", "firewall"], "gb10_ulimits": []}
     settings = read_settings({**given, "gb10_accept": ["memory.swap"], "gb10_api_key": "k", "gb10_api_host": "::"}, RECIPE)
-    assert (settings.backend, settings.api_port, settings.reclaim, settings.consent) == ("mp", 9000, ("a",), ("network",))
+    assert (settings.backend, settings.api_port, settings.reclaim, settings.consent) == ("mp", 9000, ("a",), ("network", "firewall"))
     assert (settings.accept, settings.ulimits, settings.api_key, settings.api_host) == (("memory.swap",), (), True, "::")
     assert "k" not in repr(settings).replace("api_key", "").replace("backend", "").replace("network", "")
 
@@ -38,7 +38,8 @@ def test_what_is_set() -> None:
         ("reclaim", "vllm_node", "it has to be a list of names"),
         ("reclaim", [1], "it has to be a list of names"),
         ("consent", ["netwrok"], r"gb10_consent has 'netwrok', which does not exist. Did you mean network\?"),
-        ("consent", ["x"], "Known: network"),
+        ("consent", ["firewal"], r"Did you mean firewall\?"),
+        ("consent", ["x"], "Known: firewall, network"),
         ("accept", ["memory.ocupied"], r"Did you mean memory.occupied"),
         ("accept", "memory.occupied", "list of names"),
         ("ulimits", {"a": 1}, "list of names"),

@@ -53,8 +53,6 @@ def module() -> Any:
     class Module(basic.AnsibleModule):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             self._debug = False
-            self.no_log_values: set[str] = set()
-            self.run_command_environ_update: dict[str, str] = {}
 
     return Module()
 

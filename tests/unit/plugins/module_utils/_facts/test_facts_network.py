@@ -238,6 +238,9 @@ DROP = "table inet f {\n\tchain input {\n\t\ttype filter hook input priority 0; 
         ({("ufw", "status"): answer("Status: inactive\n")}, "ENABLED=yes\n", {"kind": "ufw", "active": False}, ""),
         ({NFT: ROOT_ONLY}, "ENABLED=no\n", {"kind": "ufw", "active": False}, "only root may list the rules"),
         ({NFT: answer(DROP)}, "ENABLED=no\n", {"kind": "nftables", "active": True}, ""),
+        # Rules of iptables as nft lists them: a table by its names, which iptables can add to.
+        ({NFT: answer(DROP.replace("chain input", "chain INPUT"))}, None, {"kind": "iptables", "active": True}, ""),
+        ({NFT: answer(DROP.replace("chain input", "chain INPUT") + DROP)}, None, {"kind": "nftables", "active": True}, ""),
         ({NFT: ROOT_ONLY}, None, {"kind": "nftables"}, "only root may list the rules"),
         ({NFT: answer("")}, None, {"kind": "nftables", "active": False}, ""),
         ({NFT: ABSENT, IPTABLES: answer("-P INPUT DROP\n")}, None, {"kind": "iptables", "active": True}, ""),

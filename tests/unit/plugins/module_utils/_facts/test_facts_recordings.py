@@ -22,6 +22,7 @@ GIB = 1024**3
 # Probes whose answers nobody has recorded on an idle Spark yet.
 NEVER_CAPTURED = (
     "cdi", "container_toolkit", "container_toolkit_mode", "cuda_toolkit", "docker_group", "docker_socket", "firewall", "hotplug", "ip_neigh",
+    "ip_neigh_link",
     "kernel_candidate", "kernel_counters", "kernel_images", "kernel_log", "libcuda", "netplan", "network_manager", "networkd", "previous_boot",
     "pstore", "reboot_required", "resolve", "shm", "swaps", "uptime",
 )  # fmt: skip

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from healthy import HCAS, NETPLAN, RAILS, address, gids, neighbours, netplan, routes
-from replay import Patch, all_of, answers, holds, lacks, rewritten, rows, unrecorded
+from replay import Patch, absent, all_of, answers, holds, lacks, rewritten, rows, unrecorded
 from stories import fires, quiet
 
 OURS = "/etc/netplan/60-gb10-fabric.yaml"
@@ -33,6 +33,13 @@ def default_route(netdev: str) -> Patch:
     return routes(*RAIL_ROUTES, default=netdev)
 
 
+UFW = rewritten("/etc/ufw/ufw.conf", "ENABLED=no", "ENABLED=yes")
+NFTABLES = answers(
+    "nft", "list", "ruleset", out="table inet filter {\n\tchain input {\n\t\ttype filter hook input priority 0; policy drop;\n\t}\n}\n"
+)
+IPTABLES = all_of(
+    absent("nft", "list", "ruleset"), answers("iptables", "-S", "INPUT", out="-P INPUT DROP\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n")
+)
 GIDS_MOVED = (gids(HCAS[0], "192.168.200.13", first=4), gids(HCAS[1], "192.168.201.13", first=4))
 
 CASES = [
@@ -100,13 +107,31 @@ CASES = [
     quiet("fabric.netplan_overlap", holds("/etc/netplan/01-lan.yaml", "network:\n  ethernets:\n    enP7s7:\n      dhcp4: true\n")),
     fires("fabric.network_manager", "NetworkManager looks after enp1s0f1np1 of spark-head", network_manager("manual", "192.168.200.12/24")),
     quiet("fabric.network_manager", answers("nmcli", "-t", "-f", "DEVICE,STATE,CON-UUID", out=f"{RAILS[0]}:unmanaged:\n")),
-    fires("fabric.firewall", "ufw is active on spark-head.*ufw allow in on enp1s0f1np1", rewritten("/etc/ufw/ufw.conf", "ENABLED=no", "ENABLED=yes")),
     fires(
         "fabric.firewall",
-        "nftables is active on spark-head.*let everything in on enp1s0f1np1",
-        answers("nft", "list", "ruleset", out="table inet filter {\n\tchain input {\n\t\ttype filter hook input priority 0; policy drop;\n\t}\n}\n"),
+        r"""ufw is active on spark-head\. Let the rails be opened: -e '\{"gb10_consent": \["firewall"\]\}'\. Or by hand on spark-head: """
+        r"`sudo ufw allow in on enp1s0f1np1 from 192\.168\.200\.0/24`; `sudo ufw allow in on enP2p1s0f1np1 from 192\.168\.201\.0/24`\.$",
+        UFW,
     ),
-    quiet("fabric.firewall", rewritten("/etc/ufw/ufw.conf", "ENABLED=no", "ENABLED=yes"), alone=True),
+    # The consent of another thing.
+    fires("fabric.firewall", "ufw is active on spark-head", UFW, **CONSENT),
+    fires(
+        "fabric.firewall",
+        r"iptables is active on spark-head\. Let the rails be opened.*`sudo iptables -I INPUT 1 -i enp1s0f1np1 -s 192\.168\.200\.0/24 -j ACCEPT`; ",
+        IPTABLES,
+    ),
+    # Nobody can open it from outside, so it is said with consent and without, and the consent is not asked for.
+    *(
+        fires(
+            "fabric.firewall",
+            r"nftables is active on spark-head\. On spark-head: `sudo nft insert rule inet filter input iifname enp1s0f1np1 ip saddr 192\.168\.200\.",
+            NFTABLES,
+            consent=consent,
+        )
+        for consent in ([], ["firewall"])
+    ),
+    *(quiet("fabric.firewall", patch, consent=["firewall"]) for patch in (UFW, IPTABLES)),
+    quiet("fabric.firewall", UFW, alone=True),
     quiet("fabric.firewall", lacks("/etc/ufw")),
     fires("interface.default_wireless", r"default route of spark-head is over Wi-Fi \(wlP9s9\)", default_route("wlP9s9")),
     quiet("interface.default_wireless", default_route("wlP9s9"), alone=True),

@@ -13,7 +13,7 @@ from typing import Any
 
 from replay import Machine, Patch, all_of, answers, folder, holds, lacks, rows
 
-HEAD, WORKER = "spark-head", "spark-worker"
+HEAD, WORKER, THIRD = "spark-head", "spark-worker", "spark-third"
 RECORDED = "spark-idle"
 RAILS = ("enp1s0f1np1", "enP2p1s0f1np1")
 HCAS = ("rocep1s0f1", "roceP2p1s0f1")
@@ -106,8 +106,17 @@ def active_mtu(value: str = "4096 (5)", hcas: tuple[str, ...] = HCAS) -> Patch:
 
 def neighbours(*entries: tuple[str, str, str | None, str]) -> Patch:
     """The neighbour table: address, interface, hardware address, state."""
-    table = [{"dst": dst, "dev": dev, **({"lladdr": mac} if mac else {}), "state": [state]} for dst, dev, mac, state in entries]
-    return answers("ip", "-4", "-j", "neigh", out=json.dumps(table))
+    return answers("ip", "-4", "-j", "neigh", out=_table(*entries))
+
+
+def heard(*entries: tuple[str, str]) -> Patch:
+    """Who answered to an echo to all nodes on an interface: interface and hardware address."""
+    table = _table(*((f"fe80::{i + 1}", dev, mac, "STALE") for i, (dev, mac) in enumerate(entries)))
+    return all_of(answers("ping", "-6"), answers("ip", "-6", "-j", "neigh", out=table))
+
+
+def _table(*entries: tuple[str, str, str | None, str]) -> str:
+    return json.dumps([{"dst": dst, "dev": dev, **({"lladdr": mac} if mac else {}), "state": [state]} for dst, dev, mac, state in entries])
 
 
 def netplan(first: str, second: str, path: str = NETPLAN) -> Patch:
@@ -202,6 +211,7 @@ def usual(number: int) -> Patch:
         active_mtu(),
         routes(first, second),
         neighbours((f"192.168.200.{other}", RAILS[0], f"{peer_mac}:13", "REACHABLE"), (f"192.168.201.{other}", RAILS[1], f"{peer_mac}:17", "STALE")),
+        heard((RAILS[0], f"{peer_mac}:13"), (RAILS[1], f"{peer_mac}:17")),
         netplan(first, second),
         _answers_of_today(),
     )
@@ -258,21 +268,26 @@ def _df(kind: str, mount: str, free: int, inodes: int = 16000000) -> str:
     return f"Type 1B-blocks Avail IFree Mounted on File\n{kind} 65296044032 {free} {inodes} {mount} {mount}\n"
 
 
-def second(machine: Machine) -> None:
-    """The other machine of the pair: the same one with names, addresses and keys of its own, still without its rails."""
+def another(number: int) -> Patch:
+    """A further machine, the first or second one: the same with names, addresses and keys of its own, still without its rails."""
     own = (
-        ("spark-aa10", "spark-aa11"),
-        ("192.168.1.163", "192.168.1.164"),
-        ("4c:bb:47:ec:94:", "4c:bb:47:ec:95:"),
-        ("58:02:05:1d:8c:8c", "58:02:05:1d:8c:9c"),
-        ("4ebb:47ff:feec:94", "4ebb:47ff:feec:95"),
-        ("AAAAINaBp7XMamQ0pEiKngLsj0fBsPHEgSy4s", "AAAAIK3vZt0uWq7xYc1hRb5mDf8eNj2kPo9aQ"),
+        ("spark-aa10", f"spark-aa1{number}"),
+        ("192.168.1.163", f"192.168.1.16{3 + number}"),
+        ("4c:bb:47:ec:94:", f"4c:bb:47:ec:9{4 + number}:"),
+        ("58:02:05:1d:8c:8c", f"58:02:05:1d:8c:{8 + number}c"),
+        ("4ebb:47ff:feec:94", f"4ebb:47ff:feec:9{4 + number}"),
+        ("AAAAINaBp7XMamQ0pEiKngLsj0fBsPHEgSy4s", f"AAAAIK3vZt0uWq7xYc1hRb5mDf8eNj2kPo{number}aQ"),
     )
-    for entry, key in [*((entry, "stdout") for entry in machine.commands.values()), *((entry, "content") for entry in machine.files.values())]:
-        for old, new in own:
-            if entry.get(key):
-                entry[key] = entry[key].replace(old, new)
+
+    def patch(machine: Machine) -> None:
+        for entry, key in [*((entry, "stdout") for entry in machine.commands.values()), *((entry, "content") for entry in machine.files.values())]:
+            for old, new in own:
+                if entry.get(key):
+                    entry[key] = entry[key].replace(old, new)
+
+    return patch
 
 
 HEALTHY_HEAD: tuple[Patch, ...] = (usual(12),)
-HEALTHY_WORKER: tuple[Patch, ...] = (second, usual(13))
+HEALTHY_WORKER: tuple[Patch, ...] = (another(1), usual(13))
+HEALTHY_THIRD: tuple[Patch, ...] = (another(2), usual(14))

@@ -16,11 +16,12 @@ from cases_memory import CASES as MEMORY
 from cases_node import CASES as NODE
 from cases_path import CASES as PATH
 from cases_recipe import CASES as RECIPE
+from cases_shape import CASES as SHAPE
 from healthy import HEAD, HEALTHY_HEAD, HEALTHY_WORKER, RECORDED, WORKER
 from replay import planned, replayed
 from stories import Story
 
-CASES: list[Story] = [*GPU, *MEMORY, *DOCKER, *IMAGE, *FABRIC, *PATH, *RECIPE, *NODE]
+CASES: list[Story] = [*GPU, *MEMORY, *DOCKER, *IMAGE, *FABRIC, *SHAPE, *PATH, *RECIPE, *NODE]
 NAMES = [f"{number}-{case.rule}-{'quiet' if case.says is None else 'fires'}" for number, case in enumerate(CASES)]
 #: What an idle healthy pair is told before its first deployment.
 FIRST = {"image.missing", "model.missing", "memory.swap"}
