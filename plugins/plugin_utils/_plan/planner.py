@@ -94,6 +94,10 @@ def _work(
         "management_address": management_address(node),
         "fabric_address": meeting[1] if meeting else None,
         "rails": [rail.as_plan() for rail in rails],
+        "wires": [
+            {"netdev": netdev, "ends": [{"node": other, "netdev": far} for other, far in ends]}
+            for netdev, ends in fabric.wires.get(node.name, {}).items()
+        ],
         "firewall": plan_firewall(node, rails, settings),
         "ssh": node_ssh(node, plan_trust(head), next((rail.address for rail in rails if head.name in rail.peers), None)),
         "image": node_image(node, head, image) if node.reachable else {"action": "none"},

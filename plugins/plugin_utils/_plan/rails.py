@@ -51,6 +51,7 @@ def plan_fabric(nodes: Sequence[Node], configure: bool) -> Fabric:
         rails=rails,
         topology=topology,
         meeting=_meeting(known, rails, topology),
+        wires={name: {port.netdev: ends for port in of_node if (ends := heard.at((name, port.netdev)))} for name, of_node in ports.items()},
         apart=apart,
         ports=ports,
         unaddressed={name: tuple(port for port in rest if not port.addresses) for name, rest in left.items()},

@@ -57,6 +57,7 @@ class Heard:
     """Who has heard of whom. ``ports`` are all ports of all nodes."""
 
     def __init__(self, ports: Ports) -> None:
+        self._order = [(node, port.netdev) for node, of_node in ports.items() for port in of_node]
         owners: dict[str, list[End]] = {}
         for node, of_node in ports.items():
             for port in of_node:
@@ -75,6 +76,11 @@ class Heard:
     def of(self, end: End) -> set[End]:
         """The ports of other nodes on the same wire. Whoever hears is heard: it is enough that one of the two did."""
         return self._near.get(end, set())
+
+    def at(self, end: End) -> list[End]:
+        """The same, in the order of nodes and ports."""
+        near = self.of(end)
+        return [other for other in self._order if other in near]
 
     def wires(self, ends: Iterable[End]) -> Iterator[list[End]]:
         """The ends, wire by wire, in the order in which they came; an end that neither heard nor was heard of is left out."""

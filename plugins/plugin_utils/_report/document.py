@@ -44,7 +44,7 @@ def build(
         "kind": kind,
         "generated": generated,
         "ok": bool(dig(plan, "ok", False)),
-        "nodes": {host: summary(entry) if entry and "unreachable" not in entry else None for host, entry in facts.items()},
+        "nodes": {host: _node(host, entry, plan) for host, entry in facts.items()},
         "plan": dict(plan) if plan else None,
         "findings": list(dig(plan, "findings", [])),
         "results": {name: value for name, value in (results or {}).items() if name not in _NOISE},
@@ -60,6 +60,18 @@ def build(
     if drift:
         clean["drift"] = drift
     return clean
+
+
+def _node(host: str, facts: Mapping[str, Any] | None, plan: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A node's record, with where its ports lead, which only the plan of all nodes knows; None if the node did not answer."""
+    if not facts or "unreachable" in facts:
+        return None
+    record = summary(facts)
+    wires = {wire["netdev"]: wire["ends"] for wire in (dig(plan, "nodes", {}).get(host) or {}).get("wires") or []}
+    for port in record.get("ports") or []:
+        if port.get("netdev") in wires:
+            port["leads_to"] = [f"{end['node']} {end['netdev']}" for end in wires[port["netdev"]]]
+    return record
 
 
 def summary(facts: Mapping[str, Any]) -> dict[str, Any]:

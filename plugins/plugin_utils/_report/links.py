@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from ansible_collections.gb10.cluster.plugins.module_utils._words import listing
 
 from .lines import dig
 from .recon import order
@@ -29,7 +31,7 @@ class Cage:
 
 @dataclass(frozen=True)
 class Cable:
-    """Between two nodes' cages. `certain` is false where only the link itself, and no common subnet, says that it is one cable."""
+    """Between two nodes' cages. `certain` is false where only the link itself, and no common subnet or neighbour, says that it is one cable."""
 
     left: tuple[str, int]
     right: tuple[str, int]
@@ -53,7 +55,7 @@ def cages(node: Mapping[str, Any] | None) -> list[Cage] | None:
 
 
 def cables(document: Mapping[str, Any]) -> list[Cable]:
-    """Between two nodes; between more the ends cannot tell how cables run."""
+    """Between two nodes; how more are joined is said in words (`leads`)."""
     hosts = order(document)
     if len(hosts) != 2:
         return []
@@ -63,7 +65,8 @@ def cables(document: Mapping[str, Any]) -> list[Cable]:
     free = list(ends[1])
     rest = []
     for cage in ends[0]:
-        peer = next((entry for entry in free if _networks(cage) & _networks(entry)), None)
+        peer = next((entry for entry in free if _leads_to(cage, right, entry)), None)
+        peer = peer or next((entry for entry in free if _networks(cage) & _networks(entry)), None)
         if peer is None:
             rest.append(cage)
             continue
@@ -83,6 +86,12 @@ def _cable(left: str, cage: Cage, right: str, peer: Cage, certain: bool) -> Cabl
     label = " / ".join(f"{speed / 1000:.0f} Gb/s" for speed in speeds) or "speed not known"
     note = f"MTU {' / '.join(str(mtu) for mtu in mtus)}" if mtus else "MTU not known"
     return Cable((left, cage.number), (right, peer.number), certain, label, note)
+
+
+def _leads_to(cage: Cage, host: str, other: Cage) -> bool:
+    """Whether a port of the cage heard of one of the other, or was heard."""
+    ends = {f"{host} {port.get('netdev')}" for port in other.ports}
+    return any(ends & set(port.get("leads_to") or []) for port in cage.ports)
 
 
 def _networks(cage: Cage) -> set[str]:
@@ -141,6 +150,29 @@ def rows(document: Mapping[str, Any]) -> list[dict[str, str]]:
     return found
 
 
+def _led_to(document: Mapping[str, Any]) -> Iterator[tuple[str, Cage, list[str]]]:
+    """Each cage that leads anywhere, as far as anybody heard: its node, and the nodes there."""
+    for host in order(document):
+        for cage in cages(document["nodes"].get(host)) or []:
+            ends = dict.fromkeys(end.partition(" ")[0] for port in cage.ports for end in port.get("leads_to") or [])
+            if ends:
+                yield host, cage, list(ends)
+
+
+def leads(document: Mapping[str, Any]) -> list[str]:
+    """Which nodes each cage leads to, a clause each."""
+    return [f"cage {cage.number} of {host} leads to {listing(ends)}" for host, cage, ends in _led_to(document)]
+
+
+def shape(document: Mapping[str, Any]) -> str:
+    """What joins more than two nodes: a switch · spark-a ↔ spark-b, spark-a ↔ spark-c · a switch, or cables from node to node"""
+    found = list(_led_to(document))
+    if any(len(ends) > 1 for _host, _cage, ends in found):
+        return "a switch"
+    pairs = dict.fromkeys(tuple(sorted((host, ends[0]), key=order(document).index)) for host, _cage, ends in found)
+    return ", ".join(" ↔ ".join(pair) for pair in pairs) or "a switch, or cables from node to node"
+
+
 def sentence(document: Mapping[str, Any]) -> str:
     """What the drawing shows, in words."""
     hosts: Sequence[str] = order(document)
@@ -156,6 +188,7 @@ def sentence(document: Mapping[str, Any]) -> str:
         else:
             words = {"up": "has a link", "down": "has no link", "unknown": "is not known"}
             parts.append(f"{host}: " + ", ".join(f"cage {cage.number} {words[cage.state]}" for cage in found))
+    parts += leads(document) if len(hosts) > 2 else []
     for cable in cables(document):
         sure = "is cabled to" if cable.certain else "is probably cabled to"
         parts.append(f"cage {cable.left[1]} of {cable.left[0]} {sure} cage {cable.right[1]} of {cable.right[0]}, {cable.label}, {cable.note}")

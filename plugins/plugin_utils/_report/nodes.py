@@ -151,7 +151,8 @@ def rail(port: Mapping[str, Any], width: int) -> str:
         parts.append(f"{port['hca']} {str(port.get('state', '')).lower()}".strip())
     else:
         parts.append("no RDMA device")
-    return "  ".join(parts)
+    nodes = dict.fromkeys(end.partition(" ")[0] for end in port.get("leads_to") or [])
+    return "  ".join([*parts, *([f"→ {listing(list(nodes))}"] if nodes else [])])
 
 
 def docker_words(docker: Mapping[str, Any] | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.gb10.cluster.plugins.module_utils._words import count, size
+from ansible_collections.gb10.cluster.plugins.module_utils._words import count, listing, size
 
 from .commands import what_would_run
 from .community import community_lines
@@ -58,5 +58,11 @@ def wish(plan: Mapping[str, Any]) -> Iterator[Line]:
     amount = f" ({size(model['size'])})" if model.get("size") else ""
     where = f", served at {dig(plan, 'endpoint.url')}" if dig(plan, "endpoint.url") else ""
     backend = "Ray" if plan.get("backend") == "ray" else "vLLM's own backend (mp)"
-    how = f"with tensor parallelism over {count(nodes, 'node')} and {backend}" if nodes > 1 else "on one node"
+    how = f"with {_parallelism(plan.get('recipe') or {})} parallelism over {count(nodes, 'node')} and {backend}" if nodes > 1 else "on one node"
     yield from paragraph(f"The plan: {model.get('repo', 'a model')}{amount} {how}{where}.")
+
+
+def _parallelism(recipe: Mapping[str, Any]) -> str:
+    """tensor · pipeline · tensor and pipeline"""
+    kinds = [kind for kind in ("tensor", "pipeline") if (recipe.get(f"{kind}_parallel") or 1) > 1]
+    return listing(kinds) or "tensor"

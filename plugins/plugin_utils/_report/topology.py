@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.gb10.cluster.plugins.module_utils._words import count
 
 from .lines import dig
-from .links import Cable, Cage, address_words, cables, cages, port_state, sentence, speed_words
+from .links import Cable, Cage, address_words, cables, cages, port_state, sentence, shape, speed_words
 from .nodes import product
 from .recon import order
 from .shapes import Box, Drawing, Mark, Path, Text, curve, fit, line
@@ -127,7 +127,7 @@ def _row_wide(drawing: Drawing, document: Document, hosts: Sequence[str]) -> Non
     height = _height(document, hosts, width)
     bar = top + height + _ROOM
     drawing.boxes.append(Box(1, bar, WIDE - 2, _BAR, "fabric"))
-    drawing.texts.append(Text(WIDE / 2, bar + _BAR / 2 + 5, "fabric: a switch, or cables from node to node", "label", "middle"))
+    drawing.texts.append(Text(WIDE / 2, bar + _BAR / 2 + 5, fit(f"fabric: {shape(document)}", WIDE - 40, 13), "label", "middle"))
     for row, y, edge, far in ((upper, top, top + height, bar), (lower, bar + _BAR + _ROOM, bar + _BAR + _ROOM, bar + _BAR)):
         for column, host in enumerate(row):
             x = 1 + column * (width + space)
@@ -143,7 +143,9 @@ def _uplinks(drawing: Drawing, document: Document, host: str, x: float, width: f
     for number, cage in enumerate(up):
         at = x + width * (number + 1) / (len(up) + 1)
         drawing.paths.append(Path(line((at, edge), (at, far)), "cable"))
-        drawing.texts.append(Text(at + 8, (edge + far) / 2 + 4, fit(f"cage {cage.number}, {_speed(cage)}", width / (len(up) + 1), 12), "small"))
+        room, words = width / (len(up) + 1), f"cage {cage.number}, {_speed(cage)}"
+        words = words if fit(words, room, 12) == words else f"cage {cage.number}"
+        drawing.texts.append(Text(at + 8, (edge + far) / 2 + 4, fit(words, room, 12), "small"))
     if not up:
         at = x + width / 2
         drawing.paths.append(Path(line((at, edge), (at, far)), "cable", dashed=True))
@@ -158,7 +160,7 @@ def _row_narrow(drawing: Drawing, document: Document, hosts: Sequence[str]) -> N
     """One below the other, the fabric a spine beside them."""
     top = _endpoint(drawing, document, 1, 1, NARROW - 2)
     drawing.boxes.append(Box(1, top, NARROW - 2, _BAR, "fabric"))
-    drawing.texts.append(Text(NARROW / 2, top + _BAR / 2 + 4, "fabric: a switch, or cables", "label", "middle"))
+    drawing.texts.append(Text(NARROW / 2, top + _BAR / 2 + 4, fit(f"fabric: {shape(document)}", NARROW - 20, 13), "label", "middle"))
     y, last = top + _BAR + 18, top + _BAR
     for host in hosts:
         height = _height(document, [host], NARROW - _SPINE - 1)

@@ -152,6 +152,8 @@ class Fabric:
     topology: str | None = None
     #: Per node the interface and the address at which the ranks find each other; empty if there is none that all of them reach.
     meeting: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    #: Per node what its ports lead to, as far as anybody heard: by netdev the node and netdev of each end of its wire.
+    wires: Mapping[str, Mapping[str, Sequence[tuple[str, str]]]] = field(default_factory=dict)
     #: Pairs of nodes that nothing joins, though other nodes of the group are joined.
     apart: tuple[tuple[str, str], ...] = ()
     ports: Mapping[str, tuple[Port, ...]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 KEYS = {"schema", "ok", "recipe", "backend", "ranks", "head", "world_size", "endpoint", "model", "image", "topology", "trust"}
 KEYS |= {"nodes", "findings"}
 NODE_KEYS = {"rank", "reachable", "management_address", "fabric_address", "rails", "memory", "image", "model"}
-NODE_KEYS |= {"reclaim", "environment", "containers", "obsolete", "ssh", "firewall"}
+NODE_KEYS |= {"reclaim", "environment", "containers", "obsolete", "ssh", "firewall", "wires"}
 CONTAINER_KEYS = {"name", "role", "image", "entrypoint", "command", "environment", "labels", "volumes", "devices", "capabilities", "ulimits"}
 CONTAINER_KEYS |= {"shm_size", "ipc_mode", "pid_mode", "network_mode", "gpus", "action"}
 REVISION = "a099dee70ccfcd8d5dda56aaa0b60cb8ecadabc9"

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from ansible_collections.gb10.cluster.plugins.plugin_utils._report import KINDS, build, page, terminal
 from ansible_collections.gb10.cluster.plugins.plugin_utils._report.bars import bars
-from ansible_collections.gb10.cluster.plugins.plugin_utils._report.links import cables, rows
+from ansible_collections.gb10.cluster.plugins.plugin_utils._report.links import cables, rows, sentence, shape
 from ansible_collections.gb10.cluster.plugins.plugin_utils._report.page import link
 from ansible_collections.gb10.cluster.plugins.plugin_utils._report.shapes import Drawing, fit
 from ansible_collections.gb10.cluster.plugins.plugin_utils._report.topology import NARROW, WIDE, topology
 from builders import GIB, HEAD, WORKER, cabled, container, hold, plan, row, spark, twin, used_head, worker, workload
+from test_wiring import RING, cluster
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 SCRIPT = "<script>alert(1)</script>"
@@ -262,6 +263,18 @@ class TestTopology:
         assert drawing is not None
         assert "no common subnet" in self.words(drawing)
         assert [path.dashed for path in drawing.paths if path.kind == "cable"] == [True]
+
+    def test_cables_are_found_by_what_ports_heard(self) -> None:
+        drawn = document(facts=cluster(((0, 0), (1, 1)), ((0, 1), (1, 0))))
+        assert [(cable.left[1], cable.right[1], cable.certain) for cable in cables(drawn)] == [(0, 1, True), (1, 0, True)]
+        assert any(line.text.endswith("→ spark-1") for line in terminal(drawn))
+
+    def test_the_shape_of_three_and_more_is_said_as_it_was_heard(self) -> None:
+        ring = document(facts=cluster(*RING, nodes=3))
+        assert shape(ring) == "spark-0 ↔ spark-1, spark-0 ↔ spark-2, spark-1 ↔ spark-2"
+        assert "cage 0 of spark-0 leads to spark-1" in sentence(ring)
+        assert shape(document(facts=cluster(((0, 1), (1, 1), (2, 1)), nodes=3))) == "a switch"
+        assert shape(document(facts=row(3))) == "a switch, or cables from node to node"
 
     def test_link_local_addresses_prove_no_cable(self) -> None:
         facts = {HEAD: spark(), WORKER: worker()}
