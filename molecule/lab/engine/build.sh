@@ -37,7 +37,9 @@ environment='VLLM_CPU_KVCACHE_SPACE=1 OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIN
 started=$SECONDS
 say() { printf '%s\n' "$*"; }
 die() { printf 'molecule/lab/engine/build.sh: %s\n' "$*" >&2; exit 1; }
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n --preserve-env=http_proxy,https_proxy "$@"; fi; }
+# A user who is not of the group docker asks the engine by sudo, as the rest of the lab does.
+if ! docker version >/dev/null 2>&1; then docker() { as_root "$(type -P docker)" "$@"; }; fi
 step() { # step SENTENCE COMMAND...: say what is done and how long it took, keep its output for the case of failure
     local sentence=$1 from=$SECONDS
     shift

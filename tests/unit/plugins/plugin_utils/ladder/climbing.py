@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ansible_collections.gb10.cluster.plugins.plugin_utils._ladder import judge, make_steps
 from builders import HEAD, WORKER, plan, row, twin
+from builders import port as make_port
 
 Json = dict[str, Any]
 Change = Callable[[Json], None]
@@ -21,7 +22,19 @@ Change = Callable[[Json], None]
 
 def pair() -> Json:
     """Facts of two Sparks on one cable, with all that a rung looks at."""
-    facts: Json = deepcopy(twin())
+    return _ready(deepcopy(twin()))
+
+
+def ring() -> Json:
+    """Three of them in a ring, each cable two rails of its own: 10.<cable>.<twin>.<number>."""
+    facts: Json = deepcopy(row(3))
+    for number, cables in enumerate(((1, 3), (2, 1), (3, 2))):
+        ends = [make_port(cage, twin_, f"10.{cable}.{twin_}.{number + 1}") for cage, cable in enumerate(cables) for twin_ in (0, 1)]
+        facts[f"spark-{number}"]["fabric"]["ports"] = ends
+    return _ready(facts)
+
+
+def _ready(facts: Json) -> Json:
     for of_node in facts.values():
         for port in of_node["fabric"]["ports"]:
             if port["carrier"]:

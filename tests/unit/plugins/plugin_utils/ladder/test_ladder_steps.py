@@ -12,7 +12,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._bench.spec import MO
 from ansible_collections.gb10.cluster.plugins.modules import link_bench
 from ansible_collections.gb10.cluster.plugins.plugin_utils._ladder import make_steps
 from ansible_collections.gb10.cluster.plugins.plugin_utils._ladder.base import Step
-from climbing import HEAD, WORKER, Json, deployed, pair, port, row
+from climbing import HEAD, WORKER, Json, deployed, pair, port, ring, row
 
 BENCHES = 12  # of a pair with two rails: per direction two bandwidths, both at once, two latencies; ping and all-reduce
 
@@ -50,6 +50,22 @@ def test_every_ping_goes_out_of_its_own_rail() -> None:
             {"netdev": "enP2p1s0f1np1", "address": "192.168.201.12", "mtu": 9000},
         ],
     }
+
+
+def test_in_a_ring_every_cable_is_measured_and_nothing_between_ports_that_no_cable_joins() -> None:
+    steps = steps_of(ring())
+    assert [step.skipped for step in steps] == [None] * len(steps)
+    alone = [step for step in named(steps, "write_bandwidth") if step.rail is not None]
+    assert {(step.hosts, step.rail) for step in alone} == {
+        (hosts, rail)
+        for one, other, rails in (("spark-0", "spark-1", (0, 1)), ("spark-0", "spark-2", (2, 3)), ("spark-1", "spark-2", (4, 5)))
+        for hosts in ((one, other), (other, one))
+        for rail in rails
+    }
+    assert [link["address"] for link in steps[0].nodes["spark-0"]["links"]] == ["10.1.0.2", "10.1.1.2", "10.3.0.3", "10.3.1.3"]
+    reduce = named(steps, "all_reduce")[0]
+    # On the network that they share beside the ring.
+    assert reduce.nodes["spark-2"]["head"]["address"] == "192.0.2.10"
 
 
 def test_both_ends_of_a_write_agree() -> None:

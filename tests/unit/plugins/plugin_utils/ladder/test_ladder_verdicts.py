@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.gb10.cluster.plugins.modules import link_ladder
 from ansible_collections.gb10.cluster.plugins.plugin_utils._ladder import judge, make_steps, table
 from ansible_collections.gb10.cluster.plugins.plugin_utils._ladder.thresholds import THRESHOLDS
-from climbing import HEAD, WORKER, Climb, Json, absent, assert_sentences, collective, deployed, links, pair, port
+from climbing import HEAD, WORKER, Climb, Json, absent, assert_sentences, collective, deployed, links, pair, port, ring
 
 
 def test_a_healthy_pair_passes_as_a_whole() -> None:
@@ -21,6 +21,14 @@ def test_a_healthy_pair_passes_as_a_whole() -> None:
     assert judged["summary"] == "Proved: ping, link, write_bandwidth, write_latency and all_reduce."
     assert {rung["verdict"] for rung in judged["rungs"]} == {"pass"}
     assert len(judged["rungs"]) == 4 + 2 + 6 + 4 + 1
+    assert_sentences(judged["rungs"])
+
+
+def test_a_healthy_ring_passes_as_a_whole() -> None:
+    """Six rails of two ends each, both ways: pings, writes and latencies; both functions of a cable at once; the link of each rail."""
+    judged = Climb(ring()).judged()
+    assert {rung["verdict"] for rung in judged["rungs"]} == {"pass"}
+    assert len(judged["rungs"]) == 12 + 6 + (12 + 6) + 12 + 1
     assert_sentences(judged["rungs"])
 
 
