@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONUNBUFFERED := 1
 LAB := molecule/lab/lab.py
 
-.PHONY: help setup lab lab-down demo test lint unit browser scenarios both-ends bench build clean
+.PHONY: help setup host lab lab-down demo test lint unit browser transaction scenarios both-ends bench build clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -27,7 +27,8 @@ lab-down: ## Take the lab away; images and model stay cached
 demo: setup host ## The whole story, from nothing to an answered question
 	@tools/demo.sh
 
-test: setup host lint unit browser scenarios both-ends ## All that CI runs
+test: setup host ## All that CI runs
+	@tools/test.sh
 
 lint: setup ## Linters and types, no skips
 	@ruff check .
@@ -42,6 +43,9 @@ unit: setup ## Parsers, planner, rules, modules
 browser: setup ## The report's page in a headless browser
 	@tools/browser.sh
 	@pytest tests/browser
+
+transaction: setup host ## Changes of the fabric that are interrupted, on machines of their own
+	@pytest tests/testinfra/transaction
 
 scenarios: setup host ## The product against the lab
 	@tools/scenarios.sh

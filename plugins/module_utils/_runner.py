@@ -123,7 +123,8 @@ class LiveRunner:
 
     Not with run_command: it reads until its select, of one second, comes back empty and the process has ended. One that writes and ends
     between the two is taken to have said nothing (ansible-core 2.19 to 2.21, module_utils/basic.py), which happens to commands of a
-    whole number of seconds on a busy machine.
+    whole number of seconds on a busy machine. Output goes into memory here: whole when the process ends, however long a daemon that
+    it left behind holds on to it, and even on a full disk.
     """
 
     source = "live"
@@ -176,8 +177,11 @@ class LiveRunner:
     @staticmethod
     def _run(args: list[str]) -> tuple[int, bytes, bytes]:
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
-        done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
-        return done.returncode, done.stdout, done.stderr
+        with open(os.memfd_create("stdout"), "w+b") as out, open(os.memfd_create("stderr"), "w+b") as err:
+            rc = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, check=False).returncode
+            out.seek(0)
+            err.seek(0)
+            return rc, out.read(), err.read()
 
     def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -152,6 +153,8 @@ def ensure_engine_pushed() -> list[str]:
     with step(f"Putting {' and '.join(stale)} into the lab's registry"):
         try:
             docker("save", "-o", str(archive), *stale, timeout=900)
+            # Whoever saved it (root, for a user outside of the group docker) is the only one who may read it.
+            run(["chown", f"{os.getuid()}:{os.getgid()}", str(archive)], root=True)
             push.push_archive(archive)
         finally:
             run(["rm", "-f", str(archive)], root=True)

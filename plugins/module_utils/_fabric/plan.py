@@ -13,6 +13,7 @@ from ansible_collections.gb10.cluster.plugins.module_utils._fabric.options impor
 NETWORKD = "networkd"
 NETWORK_MANAGER = "NetworkManager"
 _NMCLI_WAIT = "15"  # seconds that nmcli waits for a profile to come up
+_NMCLI_UNKNOWN = 10  # nmcli's exit status where there is no such profile
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,24 @@ def apply_commands(change: Change) -> list[list[str]]:
 def return_profile(name: str, profile: str) -> list[str]:
     """Bring a link back to the profile that NetworkManager had on it; one that asks for an address nobody gives would be waited for in vain."""
     return ["nmcli", "--wait", "0", "connection", "up", "uuid", profile, "ifname", name]
+
+
+def returns_profile(command: Sequence[str]) -> bool:
+    """Whether this is a command of `return_profile`, which may fail without harm to the change."""
+    return command[:2] == ["nmcli", "--wait"] and "uuid" in command
+
+
+def lost_profile(command: Sequence[str], rc: int) -> str:
+    """What there is to know where NetworkManager has lost the profile that was to come back; empty if it has not.
+
+    Its automatic ones are in memory only. It makes them when it starts, for links without another profile, which ours had then.
+    """
+    if rc != _NMCLI_UNKNOWN:
+        return ""
+    return (
+        f"NetworkManager no longer knows the profile that was on {command[-1]} before ({command[-3]}). "
+        "If it was an automatic one, NetworkManager makes it again when it is started next."
+    )
 
 
 def arm_command(paths: Paths, seconds: float) -> list[str]:

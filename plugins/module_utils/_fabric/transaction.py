@@ -215,7 +215,10 @@ class Transaction:
         try:
             self.journal.put(new)
             for command in plan.apply_commands(change):
-                self._run(command, deadline, tolerant=command[:2] == ["nmcli", "--wait"] and "uuid" in command)
+                returning = plan.returns_profile(command)
+                rc = self._run(command, deadline, tolerant=returning)
+                lost = plan.lost_profile(command, rc) if returning else ""
+                self.messages += [lost] if lost else []
             watch = Watch(self._management(), self.params["watch"], change)
             watch.run(self.node, deadline - RESERVE)
             self.messages += watch.messages
@@ -230,7 +233,7 @@ class Transaction:
         if over:
             raise Undone(f"{self._ended()} Run again.")
 
-    def _run(self, command: list[str], deadline: float, tolerant: bool = False) -> None:
+    def _run(self, command: list[str], deadline: float, tolerant: bool = False) -> int:
         left = deadline - RESERVE - time.time()
         if left <= 0:
             raise Undone("The change took so long that the node's own timer was about to take it back.")
@@ -246,6 +249,7 @@ class Transaction:
             self.journal.restore_kept()
         if result.rc and not tolerant:
             raise Undone(f"{' '.join(command)} failed: {complaint(result)}.")
+        return result.rc
 
     # -- the way back ---------------------------------------------------------------------------------------------------------------------
 

@@ -160,6 +160,12 @@ def test_many_commands_at_once(live: LiveRunner) -> None:
     assert time.monotonic() - started < 20
 
 
+def test_a_daemon_that_is_left_behind_is_not_waited_for(live: LiveRunner) -> None:
+    started = time.monotonic()
+    assert live.command(["sh", "-c", "sleep 9 & echo begun"], 30).stdout == "begun\n"
+    assert time.monotonic() - started < 5
+
+
 def test_an_output_is_reduced_before_anybody_sees_it(live: LiveRunner) -> None:
     recorder = Recorder(live)
     assert recorder.command(["printf", "a\\nb\\n"], 5, lambda text: text.replace("a\n", "")).stdout == "b\n"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The module on a small stand-in for a node: its links are a JSON file that stand-ins for ip, netplan, networkctl and systemd change.
 
-The real ones have their turn in tests/testinfra/fabric.
+The real ones have their turn in tests/testinfra/transaction.
 """
 
 from __future__ import annotations

@@ -16,7 +16,10 @@ from ansible_collections.gb10.cluster.plugins.module_utils._fabric.plan import (
     changed_links,
     expected_mending,
     lacking,
+    lost_profile,
     mending_commands,
+    return_profile,
+    returns_profile,
     satisfied,
 )
 from ansible_collections.gb10.cluster.plugins.module_utils._fabric.watch import SETTLE, Watch
@@ -59,6 +62,15 @@ def test_a_link_that_is_given_back_gets_the_profile_that_it_had() -> None:
         ["nmcli", "connection", "reload"],
         ["nmcli", "--wait", "0", "connection", "up", "uuid", UUID, "ifname", P2F0],
     ]
+
+
+def test_a_profile_that_networkmanager_has_lost_is_spoken_of() -> None:
+    back = return_profile(F0, UUID)
+    assert lost_profile(back, 10).startswith(f"NetworkManager no longer knows the profile that was on {F0} before ({UUID}). ")
+    # Up, or waiting for a cable: it is there.
+    assert (lost_profile(back, 0), lost_profile(back, 4)) == ("", "")
+    made = apply_commands(change(owners={F0: "NetworkManager"}))
+    assert [returns_profile(command) for command in [back, *made]] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("owner", ["networkd", "NetworkManager"])

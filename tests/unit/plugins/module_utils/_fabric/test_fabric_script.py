@@ -158,6 +158,16 @@ def test_a_program_that_fails_does_not_stop_the_way_back(place: Place) -> None:
     assert f"networkctl reconfigure {F0}" in place.calls()
 
 
+@pytest.mark.parametrize(("quick", "failed"), [(True, ""), (False, f" (failed: ip address del {RAIL.address} dev {F0})")])
+def test_an_address_that_a_manager_takes_first_is_no_failure(place: Place, quick: bool, failed: str) -> None:
+    (place.base / "addresses").write_text(f"4: {F0}    inet {RAIL.address} brd 192.168.200.255 scope global {F0}\n")
+    take = f"rm {place.base}/addresses; " if quick else ""
+    place.program("ip", f"case $* in *show*) cat {place.base}/addresses 2>/dev/null ;; *del*) {take}exit 2 ;; esac\n")
+    place.prepare()
+    place.revert()
+    assert place.journal.standing().why == f"because of this test{failed}"
+
+
 def test_files_that_netplan_writes_as_they_were_stay_the_same_files(place: Place) -> None:
     """networkd would configure the other links anew otherwise, the way of the session among them."""
     live = Path(place.paths.networkd)

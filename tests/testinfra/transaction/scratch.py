@@ -30,7 +30,13 @@ NEAR_ADDRESS, FAR_ADDRESS = "10.9.0.2", "10.9.0.1"
 FILE = "/etc/netplan/60-gb10-fabric.yaml"
 STATE = "/var/lib/gb10/fabric"
 STOCK = f"network:\n  version: 2\n  ethernets:\n    {RAIL}:\n      link-local: [ ipv4 ]\n"
-OWN = f"network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    {MANAGEMENT}:\n      addresses: [{NEAR_ADDRESS}/24]\n"
+OWN = f"network:\n  version: 2\n  ethernets:\n    {MANAGEMENT}:\n      renderer: networkd\n      addresses: [{NEAR_ADDRESS}/24]\n"
+NETWORKD, NETWORK_MANAGER = "networkd", "NetworkManager"
+# The distribution's own rules keep NetworkManager from every veth, since those are a container's as a rule. Here the two rails stand for the
+# ports of an adapter, which it does look after, so they are taken out of that; mg0 and docker0 stay as they are.
+AS_REAL_PORTS = f'SUBSYSTEM=="net", ENV{{INTERFACE}}=="{RAIL}|{TWIN}", ENV{{NM_UNMANAGED}}="0"\n'
+# Nobody answers DHCP on a cable between two machines. Without a time-out the automatic profile asks for ever instead of coming and going.
+ASKING = "[connection-patient]\nipv4.dhcp-timeout=2147483647\n"
 
 
 def until(what: Any, seconds: float = 20.0) -> None:
@@ -44,8 +50,9 @@ def until(what: Any, seconds: float = 20.0) -> None:
 class Pair:
     """The two machines. Everything on `near` runs as its root unless it goes through Ansible."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, manager: str = NETWORKD) -> None:
         self.folder = folder
+        self.manager = manager  # who looks after the rails; the way of the session is always networkd's
         self.image = ensure_node_image()
         self.near, self.far = (f"{PREFIX}{os.getpid()}-{name}" for name in ("near", "far"))
 
@@ -65,15 +72,23 @@ class Pair:
         self.sh("chown -R aurora: /home/aurora/.ssh; ssh-keygen -A >/dev/null; systemctl reset-failed ssh; systemctl restart ssh")
         self.put("/etc/netplan/10-management.yaml", OWN)
         self.put("/etc/netplan/40-cx7.yaml", STOCK)
+        if self.manager == NETWORK_MANAGER:
+            self.put("/etc/netplan/01-network-manager-all.yaml", f"network:\n  version: 2\n  renderer: {NETWORK_MANAGER}\n")
+            self.put("/etc/udev/rules.d/86-real-ports.rules", AS_REAL_PORTS)
+            self.put("/etc/NetworkManager/conf.d/patient.conf", ASKING)
+            # In the files: a manager that is just reading them anew would refuse.
+            self.sh("systemctl --root=/ enable NetworkManager")
+        self.sh("netplan generate; udevadm control --reload")
         self.cable()
-        self.sh("netplan generate; systemctl start systemd-networkd")
+        self.sh("systemctl start systemd-networkd; if systemctl -q is-enabled NetworkManager; then systemctl start NetworkManager; fi")
         self.reachable()
 
     def cable(self) -> None:
-        """Three veth pairs; whatever was there went with the network of a machine that stopped."""
+        """Three veth pairs; whatever was there went with the network of a machine that stopped. The same ports come back, so their MACs do."""
         near, far = (container_pid(name) for name in (self.near, self.far))
-        for link in (MANAGEMENT, RAIL, TWIN):
-            subprocess.run(["ip", "link", "add", link, "netns", str(near), "type", "veth", "peer", "name", link, "netns", str(far)], check=True)
+        for number, link in enumerate((MANAGEMENT, RAIL, TWIN), start=1):
+            end = ["ip", "link", "add", link, "address", f"02:00:00:00:02:{number:02}", "netns", str(near)]
+            subprocess.run([*end, "type", "veth", "peer", "name", link, "netns", str(far)], check=True)
             self.far_ip("link", "set", link, "mtu", "9216", "up")
             subprocess.run(["nsenter", "-t", str(near), "-n", "ip", "link", "set", link, "up"], check=True)
         self.far_ip("address", "add", f"{FAR_ADDRESS}/24", "dev", MANAGEMENT)
@@ -126,13 +141,21 @@ class Pair:
 
     def fingerprint(self) -> dict[str, Any]:
         """All that a change that was taken back must have left as it was."""
-        files = self.sh(
-            "cd /etc && find netplan systemd/system -newermt 2000-01-01 | sort | xargs -d '\\n' sha256sum 2>/dev/null; ls -a /etc/netplan"
-        )
+        folders = "netplan NetworkManager systemd/system"
+        files = self.sh(f"cd /etc && find {folders} -newermt 2000-01-01 | sort | xargs -d '\\n' sha256sum 2>/dev/null; ls -a /etc/netplan")
         live = {name: self.link(name) for name in (MANAGEMENT, RAIL, TWIN)}
-        networkd = self.sh("cd /run/systemd/network && sha256sum *")
+        made = self.sh(
+            "find /run/systemd/network /run/NetworkManager /run/udev/rules.d -name '*netplan*' | sort | xargs -d '\\n' sha256sum", check=False
+        )
         timers = self.sh("systemctl list-units --all --plain --no-legend 'gb10-fabric-revert*'")
-        return {"files": files, "live": live, "networkd": networkd, "timers": timers}
+        return {"files": files, "live": live, "made": made, "timers": timers, "profiles": self.profiles()}
+
+    def profiles(self) -> dict[str, str]:
+        """NetworkManager's profile on each rail: its UUID and name, empty where there is none."""
+        if self.manager != NETWORK_MANAGER:
+            return {}
+        rows = (row.split(":", 1) for row in self.sh("nmcli -t -f DEVICE,CON-UUID,CONNECTION device").splitlines())
+        return {device: profile for device, profile in rows if device in (RAIL, TWIN)}
 
     # -- the controller ----------------------------------------------------------------------------------------------------------------------
 
@@ -173,8 +196,8 @@ def result_of(output: str) -> dict[str, Any]:
 
 
 @contextmanager
-def pair(folder: Path) -> Iterator[Pair]:
-    made = Pair(folder)
+def pair(folder: Path, manager: str = NETWORKD) -> Iterator[Pair]:
+    made = Pair(folder, manager)
     try:
         made.build()
         yield made
