@@ -38,7 +38,9 @@ if [ ! -e "$venv/complete" ]; then
 fi
 if [ $# -eq 0 ]; then
   ln -sfn "$venv" .venv
-  # `ansible-playbook site.yml` should work as the README says it: offer the commands where the PATH has none of its own.
+  # `ansible-playbook site.yml` should work as the README says it: offer the commands where the PATH has none of its own. The user's PATH:
+  # that of make has the environment in it.
+  PATH=${PATH//"$PWD/.venv/bin:"/}
   for name in ansible ansible-inventory ansible-playbook ansible-galaxy ansible-doc; do
     link=/usr/local/bin/$name
     if [ -L "$link" ] && [[ $(readlink "$link") == "$cache"/venv-* ]] && [ "$(readlink "$link")" != "$venv/bin/$name" ] \
