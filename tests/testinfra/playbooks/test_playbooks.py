@@ -116,8 +116,9 @@ def test_unknown_recipe(environment: str, unchanged_nodes: None) -> None:
     assert_one_error(run, "lab-tiny-qwen", "lab-tiny-qwen3", "qwen3.5-122b-a10b-fp8")
 
 
-def test_worker_that_does_not_answer(environment: str, tmp_path: Path, unchanged_nodes: None) -> None:
-    run = play(environment, "-i", inventory(tmp_path, worker="192.168.200.99"), "site.yml", *CONSENT)
+def test_worker_that_does_not_answer(tmp_path: Path, unchanged_nodes: None) -> None:
+    """With the newest ansible-core alone: waiting for nobody takes its time."""
+    run = play(ENVIRONMENTS[-1], "-i", inventory(tmp_path, worker="192.168.200.99"), "site.yml", *CONSENT)
     assert_one_error(run, "node.unreachable", "spark-worker", "Nothing was changed")
 
 
