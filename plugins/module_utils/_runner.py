@@ -179,9 +179,9 @@ class LiveRunner:
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
         with open(os.memfd_create("stdout"), "w+b") as out, open(os.memfd_create("stderr"), "w+b") as err:
             rc = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, check=False).returncode
-            out.seek(0)
-            err.seek(0)
-            return rc, out.read(), err.read()
+            # Whoever was left behind shares the position with us: it stays where it is.
+            stdout, stderr = (os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (out, err))
+        return rc, stdout, stderr
 
     def file(self, path: str, reduce: Reduce | None = None) -> FileResult:
         try:

@@ -22,8 +22,6 @@ _UFW = "/etc/ufw/ufw.conf"
 _HOTPLUG = "/sys/bus/platform/devices/MTKP0001:00"
 _HOTPLUG_FILE = "/etc/nvidia/cx7-hotplug-enabled"
 _DENIED = ("not permitted", "permission denied", "need to be root", "must be root")
-
-
 _IPTABLES_CHAIN = "INPUT"
 
 
@@ -61,10 +59,14 @@ def _rules(node: Node, kind: str | None) -> dict[str, Any] | Noted:
                 raise
             continue
         if result.rc == 0:
-            refusing = parse_nft(result.stdout) if tool == "nftables" else (_IPTABLES_CHAIN,) * parse_iptables(result.stdout)
-            # iptables of today keeps its rules in nftables, under its own old names.
-            found = "iptables" if refusing and set(refusing) == {_IPTABLES_CHAIN} else tool
-            return {"kind": kind if kind and not refusing else found, "active": bool(refusing)}
+            if tool == "iptables":
+                active = parse_iptables(result.stdout)
+            else:
+                refusing = parse_nft(result.stdout)
+                active = bool(refusing)
+                # iptables of today keeps its rules in nftables, under its own old names.
+                tool = "iptables" if set(refusing) == {_IPTABLES_CHAIN} else tool
+            return {"kind": kind if kind and not active else tool, "active": active}
         if any(word in (result.stderr + result.stdout).lower() for word in _DENIED):
             if kind == "ufw":  # switched off; other rules are not the rule
                 return Noted({"kind": kind, "active": False}, f"{argv[0]}: only root may list the rules; ufw is switched off")
