@@ -140,19 +140,21 @@ def rail_lines(ports: Sequence[Mapping[str, Any]] | None) -> Iterator[Line]:
 
 
 def rail(port: Mapping[str, Any], width: int) -> str:
+    """A port that is up: where it leads, if anybody heard, and what is not as usual."""
     speed = port.get("speed")
-    parts = [str(port.get("netdev", "?")).ljust(width), "up"]
+    nodes = dict.fromkeys(end.partition(" ")[0] for end in port.get("leads_to") or [])
+    parts = [str(port.get("netdev", "?")).ljust(width), f"→ {listing(list(nodes))}" if nodes else "up"]
     if speed:
         parts.append(f"{speed / 1000:.0f} Gb/s")
     parts.append(", ".join(port.get("addresses") or []) or "no address")
     if port.get("mtu"):
         parts.append(f"MTU {port['mtu']}")
     if port.get("hca"):
-        parts.append(f"{port['hca']} {str(port.get('state', '')).lower()}".strip())
+        state = str(port.get("state", "")).lower()
+        parts.append(f"{port['hca']} {state}".strip() if state != "active" else str(port["hca"]))
     else:
         parts.append("no RDMA device")
-    nodes = dict.fromkeys(end.partition(" ")[0] for end in port.get("leads_to") or [])
-    return "  ".join([*parts, *([f"→ {listing(list(nodes))}"] if nodes else [])])
+    return "  ".join(parts)
 
 
 def docker_words(docker: Mapping[str, Any] | None) -> str:
