@@ -6,11 +6,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import yaml
 from ansible.errors import AnsibleFilterError
+
+#: What ``ufw show added`` appends to a rule that somebody commented, and how it names an IPv6 address.
+_COMMENT = re.compile(r" comment '.*'$")
+_IPV6_ONLY = re.compile(r" (from|to) [^ ]*:")
 
 
 def blocking(plan: Mapping[str, Any], lead: str) -> str:
@@ -54,6 +59,19 @@ def owned_rails(rails: Iterable[Mapping[str, Any]], own_file: str) -> list[dict[
     ]
 
 
+def ufw_unopened(rails: Iterable[Mapping[str, Any]], added: Iterable[str]) -> list[dict[str, Any]]:
+    """The rails that ufw does not let in yet, each as a rule before all others, so that none that refuses more comes first.
+
+    Shapes: ``nodes[].firewall.open`` of the plan and the lines of ``ufw show added`` (man ufw) in, options of community.general.ufw out:
+    ``interface``, ``from_ip`` and, where ufw has a rule for IPv4 to stand before, ``insert``. A rule of somebody else's that says the same
+    stays theirs, and nothing is added to it.
+    """
+    rules = [_COMMENT.sub("", line.strip()) for line in added if line.startswith("ufw ")]
+    place = {"insert": 0} if any(not _IPV6_ONLY.search(rule) for rule in rules) else {}
+    missing = [rail for rail in rails if f"ufw allow in on {rail['netdev']} from {rail['subnet']}" not in rules]
+    return [{"interface": rail["netdev"], "from_ip": rail["subnet"], **place} for rail in missing]
+
+
 def reclaim_record(container: Mapping[str, Any]) -> str:
     """What is kept of a container that is stopped to free memory: enough to start it again as it was.
 
@@ -68,4 +86,10 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """The names under which templates find them."""
-        return {"blocking": blocking, "owned_rails": owned_rails, "rail_bytes": rail_bytes, "reclaim_record": reclaim_record}
+        return {
+            "blocking": blocking,
+            "owned_rails": owned_rails,
+            "rail_bytes": rail_bytes,
+            "reclaim_record": reclaim_record,
+            "ufw_unopened": ufw_unopened,
+        }

@@ -216,11 +216,11 @@ def test_throttle_holds_all_transfers_together(root: Path) -> None:
         for thread in threads:
             thread.join(10)
     # The first chunk goes at once, so two shards at four a second take a little less than half a second.
-    assert 0.35 < time.monotonic() - started < 5
-    unlimited = transfer.Throttle(0)
+    assert time.monotonic() - started > 0.35
     started = time.monotonic()
-    unlimited.wait_for(1 << 40)
-    assert time.monotonic() - started < 1
+    transfer.Throttle(0).wait_for(1 << 40)
+    # At the rate above it would take days.
+    assert time.monotonic() - started < 60
 
 
 def test_command_line(root: Path) -> None:

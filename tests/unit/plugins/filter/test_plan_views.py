@@ -7,7 +7,7 @@ import json
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from ansible_collections.gb10.cluster.plugins.filter.plan_views import blocking, owned_rails, rail_bytes, reclaim_record
+from ansible_collections.gb10.cluster.plugins.filter.plan_views import blocking, owned_rails, rail_bytes, reclaim_record, ufw_unopened
 
 
 def finding(name: str, severity: str = "block", accepted: bool = False) -> dict[str, object]:
@@ -64,3 +64,34 @@ def test_our_file_keeps_the_rails_of_earlier_runs_and_gets_the_new_ones() -> Non
 def test_a_file_that_is_not_what_we_wrote_is_one_sentence(text: str) -> None:
     with pytest.raises(AnsibleFilterError, match="60-gb10-fabric"):
         owned_rails(RAILS, text)
+
+
+OPEN = [{"netdev": "enp1s0f1np1", "subnet": "192.168.200.0/24"}, {"netdev": "enP2p1s0f1np1", "subnet": "192.168.201.0/24"}]
+FIRST = {"interface": "enp1s0f1np1", "from_ip": "192.168.200.0/24"}
+SECOND = {"interface": "enP2p1s0f1np1", "from_ip": "192.168.201.0/24"}
+
+
+@pytest.mark.parametrize(
+    ("added", "missing"),
+    [
+        (["Added user rules (see 'ufw status' for running firewall):", "(None)"], [FIRST, SECOND]),
+        (["ufw allow 22/tcp"], [FIRST | {"insert": 0}, SECOND | {"insert": 0}]),
+        # A rule for IPv6 alone is nothing that one for IPv4 could stand before.
+        (["ufw deny from 2001:db8::/32"], [FIRST, SECOND]),
+        (["ufw deny to fe80::1 port 22"], [FIRST, SECOND]),
+        (["ufw allow 22/tcp", "ufw allow in on enp1s0f1np1 from 192.168.200.0/24"], [SECOND | {"insert": 0}]),
+        (["ufw allow in on enP2p1s0f1np1 from 192.168.201.0/24 comment 'the owner's, not ours'"], [FIRST | {"insert": 0}]),
+        # What lets in less or elsewhere is not the rule.
+        (["ufw allow in on enp1s0f1np1 from 192.168.200.0/24 to any port 22"], [FIRST | {"insert": 0}, SECOND | {"insert": 0}]),
+        (["ufw deny in on enp1s0f1np1 from 192.168.200.0/24"], [FIRST | {"insert": 0}, SECOND | {"insert": 0}]),
+        (
+            [
+                "ufw allow in on enp1s0f1np1 from 192.168.200.0/24 comment 'gb10.cluster'",
+                "ufw allow in on enP2p1s0f1np1 from 192.168.201.0/24 comment 'gb10.cluster'",
+            ],
+            [],
+        ),
+    ],
+)
+def test_only_rails_that_ufw_does_not_let_in_are_opened(added: list[str], missing: list[dict[str, object]]) -> None:
+    assert ufw_unopened(OPEN, added) == missing

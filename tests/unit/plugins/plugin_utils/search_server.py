@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def misbehave(self, mode: str) -> None:
         if mode == "hang":
-            self.api.released.wait(30)
+            self.api.released.wait(120)
         elif mode in ("drip", "flood"):
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
