@@ -205,6 +205,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core comes with
         if reason:
             raise AnsibleActionFail(f"The report cannot be written to {directory}: {reason}. Set gb10_report_dir to a directory of yours.")
         if aside:
-            display.display(f"\nThe file {NAME} that was in {where} is {aside} now.", color=C.COLOR_DEBUG)
+            display.display(f"\nWhat was {os.path.join(where, NAME)} before is kept as {os.path.join(where, aside)}.", color=C.COLOR_DEBUG)
         display.display(f"\nThe report: {listing([os.path.join(where, name) for name in texts])}", color=C.COLOR_DEBUG)
         return [os.path.join(directory, name) for name in texts]

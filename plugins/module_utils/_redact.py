@@ -13,6 +13,8 @@ REDACTED = "REDACTED"
 _SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 # In a map a bare "key" is seldom a secret: a label's or a sandbox's name.
 _SECRET_FIELD = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|(?:API|ACCESS|PRIVATE)[_-]?KEY|SERIAL", re.IGNORECASE)
+# RAY_AUTH_TOKEN_PATH=/etc/...: where a secret is may be known.
+_PLACE_NAME = re.compile(r"_(?:PATH|FILE|DIR)$", re.IGNORECASE)
 _SECRET_OPTION = re.compile(r"^--?[\w-]*(?:token|api-?key|secret|password|passwd)$", re.IGNORECASE)
 _SECRET_OPTION_VALUE = re.compile(r"^(--?[\w-]*(?:token|api-?key|secret|password|passwd)=).+$", re.IGNORECASE | re.DOTALL)
 
@@ -24,8 +26,8 @@ _TEXT = (
     # Of a line that is nothing but a serial number all of it goes, blanks and all: dmidecode, nvidia-smi -q, nvme id-ctrl; passwords in YAML.
     (re.compile(rf"^([ \t]*(?:[A-Za-z]+ )?(?:{_SERIAL_LINE})[ \t]*: *)\S.*$", re.MULTILINE), rf"\g<1>{REDACTED}"),
     (re.compile(r"(serial[ _]?(?:number|no)?[\"']?[ \t]*[:=][ \t]*[\"']?)[^\s\"',]+", re.IGNORECASE), rf"\g<1>{REDACTED}"),
-    (re.compile(r"(\b\w*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD)\w*=)[^\s\"'\\,]+"), rf"\g<1>{REDACTED}"),
-    (re.compile(r"(--?[\w-]*(?:token|api-?key|secret|password|passwd)[= ])[^\s\"'\\]+"), rf"\g<1>{REDACTED}"),
+    (re.compile(r"(\b(?!\w*_(?:PATH|FILE|DIR)=~?/)\w*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD)\w*=)[^\s\"'\\,]+"), rf"\g<1>{REDACTED}"),
+    (re.compile(r"(?<![\w/.-])(--?[\w-]*(?:token|api-?key|secret|password|passwd)[= ])[^\s\"'\\]+"), rf"\g<1>{REDACTED}"),
     (re.compile(r"(\bBearer\s+)[^\s\"'\\]+", re.IGNORECASE), rf"\g<1>{REDACTED}"),
     (re.compile(r"\b(?:hf_|nvapi-|ghp_|gho_|glpat-|sk-(?:proj-|ant-)?)[A-Za-z0-9_]{16,}"), REDACTED),
     (re.compile(r"\b(?:AKIA[A-Z0-9]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})"), REDACTED),
@@ -75,8 +77,8 @@ def _redact_value(value: Any) -> Any:
     if isinstance(value, list):
         return _redact_list(value)
     if isinstance(value, str):
-        name, separator, _rest = value.partition("=")
-        if separator and name.isidentifier() and _SECRET_NAME.search(name):
+        name, separator, rest = value.partition("=")
+        if separator and name.isidentifier() and _SECRET_NAME.search(name) and not _is_place(name, rest):
             return f"{name}={REDACTED}"
         return _redact_string(value)
     return value
@@ -86,7 +88,11 @@ def _hides(name: str, value: Any) -> bool:
     """A map's entry whose name says secret or serial: labels, options, device attributes."""
     if not isinstance(value, str) or not value:
         return False
-    return bool(_SECRET_FIELD.search(name))
+    return bool(_SECRET_FIELD.search(name)) and not _is_place(name, value)
+
+
+def _is_place(name: str, value: str) -> bool:
+    return bool(_PLACE_NAME.search(name)) and value.startswith(("/", "~/"))
 
 
 def _redact_list(values: list[Any]) -> list[Any]:

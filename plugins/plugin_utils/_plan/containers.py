@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._rules.context import DEPLOYMENT_LABEL, PORTS_LABEL, Listener, Node, Recipe, Settings, is_managed
-from .environment import HF_HOME, server_environment
+from .environment import HF_HOME, RAY_TOKEN, RAY_TOKEN_INSIDE, server_environment
 
 RAY_PORT = 6379
 MASTER_PORT = 29501
@@ -57,7 +57,8 @@ def ray_containers(rank: Rank, head: str, recipe: Recipe, settings: Settings, im
         ipc_mode="shareable",
         ports=[RAY_PORT] if first else [],
     )
-    ray["volumes"] = ["gb10-tmp:/tmp", *ray["volumes"]]
+    shared = ["gb10-tmp:/tmp", f"{RAY_TOKEN}:{RAY_TOKEN_INSIDE}:ro"]
+    ray["volumes"] = [*shared, *ray["volumes"]]
     if not first:
         return [ray]
     server = _container(
@@ -74,7 +75,7 @@ def ray_containers(rank: Rank, head: str, recipe: Recipe, settings: Settings, im
     )
     # The server does no RDMA and has no shared memory of its own: its workers do that, in Ray's container.
     server |= {"pid_mode": "container:gb10-ray", "shm_size": None, "devices": [], "capabilities": [], "ulimits": []}
-    server["volumes"] = ["gb10-tmp:/tmp", *server["volumes"]]
+    server["volumes"] = [*shared, *server["volumes"]]
     return [ray, server]
 
 

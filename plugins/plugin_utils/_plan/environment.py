@@ -13,6 +13,9 @@ from .._rules.context import Fabric, Node, Recipe
 
 #: Where Hugging Face's files are inside a container, whatever the image believes.
 HF_HOME = "/root/.cache/huggingface"
+#: Where the cluster's token is: on each rank, where role ray puts it for root alone, and inside its containers.
+RAY_TOKEN = "/etc/gb10/ray-token"
+RAY_TOKEN_INSIDE = "/run/gb10/ray-token"
 
 
 def rank_environment(node: Node, recipe: Recipe, fabric: Fabric, backend: str) -> dict[str, str]:
@@ -90,8 +93,12 @@ _RING = {"NCCL_IB_SUBNET_AWARE_ROUTING": "1", "NCCL_IB_MERGE_NICS": "0", "NCCL_N
 
 
 def _ray() -> dict[str, str]:
-    """What Ray needs on unified memory."""
+    """What Ray needs on unified memory, and that it asks for a token."""
     return {
+        # Whoever reaches Ray's ports may run anything on the ranks. Ray knows tokens since 2.52 and wants one from 2.61 on; an older one
+        # does not look. https://docs.ray.io/en/latest/ray-security/token-auth.html
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": RAY_TOKEN_INSIDE,
         # Ray's memory monitor counts page cache and what the GPU holds, and kills workers while they load. It must be off on every node:
         # https://github.com/ray-project/ray/issues/39723
         "RAY_memory_monitor_refresh_ms": "0",

@@ -136,8 +136,13 @@ def _clock(known: Mapping[str, Facts]) -> dict[str, Any]:
     offsets = {host: None if epoch is None else round(epoch - first) for host, epoch in epochs.items()}
     there = [offset for offset in offsets.values() if offset is not None]
     apart = bool(there) and max(there) - min(there) > CLOCK_MARGIN
-    values = {host: None if offset is None else f"{offset:+d} s" for host, offset in offsets.items()}
+    values = {host: None if offset is None else _offset(offset) for host, offset in offsets.items()}
     return {"what": "clock", "values": values, "equal": False if apart else None if None in offsets.values() else True}
+
+
+def _offset(seconds: int) -> str:
+    """Of a smaller one nobody knows whether the clocks differ or the moments of the two looks."""
+    return f"{seconds:+d} s" if abs(seconds) > CLOCK_MARGIN else f"within {CLOCK_MARGIN} s"
 
 
 def equality_lines(document: Mapping[str, Any]) -> Iterator[Line]:

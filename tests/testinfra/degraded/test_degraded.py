@@ -86,7 +86,7 @@ def test_a_hung_nvidia_smi_costs_its_timeout_once(idle: set[str], tmp_path: Path
     report = survey(tmp_path)
     head = report["nodes"]["spark-head"]
     assert {name for name, probe in head["unread"].items() if probe["status"] == "timeout"} >= {"nvidia_smi"}
-    assert head["seconds"] < 10 + 3, "the probe's own bound, and what the module adds"
+    assert head["seconds"] < 2 * 10, "the bound of one probe, not one after the other"
     assert head["memory"]["total"] > 119 * 1024**3, "everything else is known"
 
 

@@ -30,6 +30,20 @@ def test_ray_counts_both_ranks_at_their_fabric_addresses(nodes: dict[str, Host])
     assert sum(node["Resources"].get("GPU", 0) for node in alive) == 2
 
 
+def test_ray_answers_nobody_without_the_clusters_token(nodes: dict[str, Host]) -> None:
+    """Not even from a rank itself: the ports are the host's, the token is root's."""
+    ask = f"ray health-check --address {FABRIC['spark-head']}:6379"
+    wrong = "echo a-token-of-somebody-elses > /root/wrong; export RAY_AUTH_TOKEN_PATH=/root/wrong"
+    answers = {
+        how: nodes["spark-worker"].run("docker exec gb10-ray timeout 120 sh -c %s 2>&1", f"{how}; {ask}")
+        for how in ("true", "export RAY_AUTH_MODE=disabled", wrong)
+    }
+    assert answers.pop("true").rc == 0
+    for answer in answers.values():
+        assert answer.rc == 1
+        assert "InvalidAuthToken" in answer.stdout
+
+
 @pytest.mark.parametrize("name", list(FABRIC))
 def test_containers_run_what_the_plan_says(nodes: dict[str, Host], report: dict[str, Any], name: str) -> None:
     for planned in report["plan"]["nodes"][name]["containers"]:
@@ -95,5 +109,11 @@ def test_the_model_is_whole_on_both_ranks_and_the_users_own(nodes: dict[str, Hos
 
 
 def test_no_secret_lies_open(nodes: dict[str, Host]) -> None:
+    tokens = set()
     for node in nodes.values():
-        assert node.check_output("sudo stat --format %a:%U /etc/gb10/vllm.env") == "600:root"
+        for file in ("vllm.env", "ray-token"):
+            assert node.check_output("sudo stat --format %%a:%%U /etc/gb10/%s", file) == "600:root"
+        tokens.add(token := node.check_output("sudo cat /etc/gb10/ray-token"))
+        assert token not in node.check_output("ps -eww -o args; docker inspect $(docker ps -q); docker logs gb10-ray 2>&1")
+    assert len(tokens) == 1
+    assert len(tokens.pop()) == 64

@@ -39,7 +39,7 @@ AS_REAL_PORTS = f'SUBSYSTEM=="net", ENV{{INTERFACE}}=="{RAIL}|{TWIN}", ENV{{NM_U
 ASKING = "[connection-patient]\nipv4.dhcp-timeout=2147483647\n"
 
 
-def until(what: Any, seconds: float = 20.0) -> None:
+def until(what: Any, seconds: float = 60.0) -> None:
     """Wait for something to become true, not for ever."""
     deadline = time.monotonic() + seconds
     while not what():

@@ -123,7 +123,7 @@ def test_a_file_that_is_no_report_is_said_and_kept(project: Path, collections_pa
     assert "it is not JSON, or not all of it." in out
     assert os.listdir(project / "reports") == ["report.json"]
     out = play(project, collections_path)
-    assert "The file report.json that was in reports is report.json.1 now." in out
+    assert "What was reports/report.json before is kept as reports/report.json.1." in out
     assert (project / "reports" / "report.json.1").read_text() == "half a repo"
     assert json.loads((project / "reports" / "report.json").read_text())["kind"] == "recon"
 

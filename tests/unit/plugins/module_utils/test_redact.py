@@ -35,6 +35,9 @@ TOKEN = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567"
         ("key AKIAIOSFODNN7EXAMPLE here", "AKIAIOSFODNN7EXAMPLE"),
         ("jwt eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2 end", "SflKxwRJSMeKKF2"),
         ("sk-proj-abcdefghijklmnop1234", "abcdefghijklmnop1234"),
+        ("RAY_AUTH_TOKEN_PATH=swordfish", "swordfish"),
+        ('{"Env":["RAY_AUTH_TOKEN_PATH=swordfish"]}', "swordfish"),
+        ('{"key_file_token":"/swordfish","access_key_path":"swordfish"}', "swordfish"),
     ],
 )
 def test_text(text: str, secret: str) -> None:
@@ -51,6 +54,8 @@ def test_text(text: str, secret: str) -> None:
         "console=tty0 plymouth.ignore-serial-consoles crashkernel=1G-:0M",
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINaBp7XMamQ0pEiKngLsj0fBsPHEgSy4s root@spark",
         "0, NVIDIA GB10, 0000000F:01:00.0, 580.142, 12.1, 36, 0 %, 4.12 W, [N/A]\n",
+        "RAY_AUTH_TOKEN_PATH=/run/gb10/ray-token NETRC_PASSWORD_FILE=~/.netrc-password",
+        '{"Env":["RAY_AUTH_TOKEN_PATH=/run/gb10/ray-token"],"token_dir":"~/tokens"}',
         "",
     ],
 )

@@ -90,7 +90,14 @@ def test_two_nodes_with_ray() -> None:
     assert (server["pid_mode"], server["ipc_mode"], server["shm_size"]) == ("container:gb10-ray", "container:gb10-ray", None)
     assert (ray["ipc_mode"], ray["shm_size"]) == ("shareable", "16g")
     for entry in (ray, server, rank1["gb10-ray"]):
-        assert entry["volumes"] == ["gb10-tmp:/tmp", f"{CACHE}/hub:/root/.cache/huggingface/hub:ro", "gb10-cache:/root/.cache/vllm"]
+        assert entry["volumes"] == [
+            "gb10-tmp:/tmp",
+            "/etc/gb10/ray-token:/run/gb10/ray-token:ro",
+            f"{CACHE}/hub:/root/.cache/huggingface/hub:ro",
+            "gb10-cache:/root/.cache/vllm",
+        ]
+        assert entry["environment"]["RAY_AUTH_MODE"] == "token"
+        assert entry["environment"]["RAY_AUTH_TOKEN_PATH"] == "/run/gb10/ray-token"
         assert entry["network_mode"] == "host"
         assert entry["gpus"] is True
     assert ray["devices"] == [f"/dev/infiniband/{name}:/dev/infiniband/{name}" for name in ("rdma_cm", "uverbs0", "uverbs1")]
