@@ -17,4 +17,7 @@ case $environments in
   *:*) ;;
   *) echo "· Only $default is here: the other end of the supported ansible-core versions is not tested on this machine" ;;
 esac
-GB10_TEST_ENVIRONMENTS=$environments .venv/bin/pytest tests/testinfra/playbooks
+export GB10_TEST_ENVIRONMENTS=$environments
+# Runs that only look, two at once; then those that change something.
+.venv/bin/pytest --numprocesses 2 tests/testinfra/looking
+.venv/bin/pytest tests/testinfra/life
