@@ -36,20 +36,24 @@ class Fabric:
 
 
 FABRICS = {
-    "bare rails": Fabric(
+    # Bare rails.
+    "fabric": Fabric(
         {HEAD: "bare-head", WORKER: "bare-worker"},
         [{HEAD: F1, WORKER: F1}, {HEAD: P2F1, WORKER: P2F1}],
         management={WORKER: "172.30.180.11"},
     ),
-    "one rail to adopt": Fabric({HEAD: "spark", WORKER: "spark"}, [{HEAD: F1, WORKER: F1}, {HEAD: P2F1, WORKER: P2F1}]),
-    "crossed cages": Fabric({HEAD: "spark", WORKER: "crossed-worker"}, [{HEAD: F1, WORKER: F0}, {HEAD: P2F1, WORKER: P2F0}]),
-    "one twin down, nothing to do": Fabric({HEAD: "spark", WORKER: "degraded-twin-down"}, [{HEAD: F1, WORKER: F1}], changes=False, briefly=True),
-    "four on a switch, one in its other cage": Fabric(
+    # The second twin has no address.
+    "fabric_adopt": Fabric({HEAD: "spark", WORKER: "spark"}, [{HEAD: F1, WORKER: F1}, {HEAD: P2F1, WORKER: P2F1}]),
+    "fabric_crossed": Fabric({HEAD: "spark", WORKER: "crossed-worker"}, [{HEAD: F1, WORKER: F0}, {HEAD: P2F1, WORKER: P2F0}]),
+    # Nothing to do.
+    "fabric_twin_down": Fabric({HEAD: "spark", WORKER: "degraded-twin-down"}, [{HEAD: F1, WORKER: F1}], changes=False, briefly=True),
+    # On a switch, the third in its other cage.
+    "fabric_quad": Fabric(
         {HEAD: "bare-head", WORKER: "bare-worker", THIRD: "bare-crossed", FOURTH: "bare-head"},
         [{HEAD: F1, WORKER: F1, THIRD: F0, FOURTH: F1}, {HEAD: P2F1, WORKER: P2F1, THIRD: P2F0, FOURTH: P2F1}],
         management={WORKER: "172.30.180.11", THIRD: "172.30.180.12", FOURTH: "172.30.180.13"},
     ),
-    "a ring of three": Fabric(
+    "fabric_ring": Fabric(
         {HEAD: "ring-head", WORKER: "ring-worker", THIRD: "ring-third"},
         [
             {HEAD: F0, WORKER: F1},

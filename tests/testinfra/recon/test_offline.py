@@ -37,7 +37,9 @@ def surveyed(folder: Path, *arguments: str, offline: bool = False) -> tuple[dict
     report: dict[str, Any] = json.loads((folder / "report.json").read_text())
     text = re.search(r"^spark-head ·.*(?=^The report:)", run.stdout, re.DOTALL | re.MULTILINE)
     assert text, run.stdout
-    return report, text.group()
+    said, disks = re.subn(r"[\d.]+ [GT]B of ([\d.]+ [GT]B free)", r"… of \1", text.group())
+    assert disks, text.group()
+    return report, said
 
 
 def lasting(report: dict[str, Any]) -> dict[str, Any]:
