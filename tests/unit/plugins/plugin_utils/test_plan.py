@@ -373,4 +373,4 @@ def test_the_head_reaches_the_other_ranks_over_the_fabric_and_checks_their_keys(
     assert worker["ssh"]["destination"].endswith("@" + worker["fabric_address"])
     assert made["trust"]["key"] in worker["ssh"]["command"]
     assert f"UserKnownHostsFile={made['trust']['known_hosts']}" in worker["ssh"]["command"]
-    assert "StrictHostKeyChecking=yes" in worker["ssh"]["command"]
+    assert {"StrictHostKeyChecking=yes", "Ciphers=^aes128-gcm@openssh.com"} <= set(worker["ssh"]["command"])
