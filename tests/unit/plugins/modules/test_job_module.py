@@ -33,11 +33,12 @@ if secrets:
         name, _, quoted = line.strip().partition("=")
         env[name] = quoted[1:-1]
     os.unlink(secrets)
+alive = os.path.join({state!r}, unit)
+open(alive, "w").close()
+# systemd-run comes back when the unit is there, not before.
 if os.fork():
     sys.exit(0)
 os.setsid()
-alive = os.path.join({state!r}, unit)
-open(alive, "w").close()
 log = open(value["StandardOutput"].partition(":")[2], "ab")
 rc = subprocess.call([word.replace("$$", "$") for word in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
 import shlex
