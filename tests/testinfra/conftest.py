@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import testinfra
+from playing import ENVIRONMENTS
 from testinfra.host import Host
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +26,12 @@ Host spark-worker
   HostName 192.168.200.13
   ProxyCommand ssh -i {KEY} -o UserKnownHostsFile={KNOWN_HOSTS} -o BatchMode=yes -W [%h]:%p aurora@172.30.180.10
 """
+
+
+@pytest.fixture(params=ENVIRONMENTS, ids=lambda path: Path(path).name.rsplit("-", 1)[0])
+def environment(request: pytest.FixtureRequest) -> str:
+    """A Python environment for each ansible-core at hand."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from playing import CONSENT, ENVIRONMENTS, assert_clean, fingerprints, play, recap
-
-
-@pytest.fixture(params=ENVIRONMENTS, ids=lambda path: Path(path).name.rsplit("-", 1)[0])
-def environment(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def test_a_second_run_changes_nothing_and_warns_of_nothing(environment: str) -> None:

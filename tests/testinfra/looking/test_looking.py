@@ -17,11 +17,6 @@ from playing import CONSENT, ENVIRONMENTS, ROOT, assert_clean, fingerprints, pla
 Look = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(params=ENVIRONMENTS, ids=lambda path: Path(path).name.rsplit("-", 1)[0])
-def environment(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def unchanged_nodes() -> Iterator[None]:
     before = fingerprints()
